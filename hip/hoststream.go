@@ -1,0 +1,310 @@
+package hip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+)
+
+// ErrClosed is returned for work given to a stream that is closed.
+var ErrClosed = errors.New("hip: the stream is closed")
+
+// hostStream runs host kernels. A goroutine drives it only while there is
+// something to run.
+type hostStream struct {
+	device string
+	ctx    context.Context // ends when the stream's kernels must
+	kill   context.CancelCauseFunc
+
+	ended Word // launches that have ended
+
+	mu       sync.Mutex
+	launched uint64
+	waiting  []Launch
+	driving  bool
+	running  string
+	closed   bool
+	err      error
+}
+
+func newHostStream(device string) *hostStream {
+	s := &hostStream{device: device}
+	s.ctx, s.kill = context.WithCancelCause(context.Background())
+	return s
+}
+
+func (s *hostStream) Launch(l Launch) error {
+	if l.Func == nil || l.Func.Go == nil {
+		return fmt.Errorf("hip: launch on %s: the kernel has no Go function, which is what the host platform runs", s.device)
+	}
+	if l.Grid.Threads == 0 {
+		l.Grid.Threads = 1
+	}
+	if l.Grid.Blocks < 1 || l.Grid.Threads < 1 {
+		return fmt.Errorf("hip: launch of %s on %s: a grid of %d blocks of %d threads is empty; both are at least 1", l.Func.Name, s.device, l.Grid.Blocks, l.Grid.Threads)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return fmt.Errorf("launch of %s on %s: %w", l.Func.Name, s.device, ErrClosed)
+	case s.err != nil:
+		return s.err
+	}
+	s.launched++
+	s.waiting = append(s.waiting, l)
+	if !s.driving {
+		s.driving = true
+		go s.drive()
+	}
+	return nil
+}
+
+// drive runs what is waiting, then ends.
+func (s *hostStream) drive() {
+	for {
+		s.mu.Lock()
+		if len(s.waiting) == 0 {
+			s.driving, s.waiting = false, nil
+			s.mu.Unlock()
+			return
+		}
+		l := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.running = l.Func.Name
+		failed := s.err != nil
+		s.mu.Unlock()
+
+		var err error
+		if !failed { // what was launched behind a failed kernel does not run
+			err = s.run(l)
+		}
+		s.mu.Lock()
+		s.running = ""
+		if s.err == nil {
+			s.err = err
+		}
+		s.mu.Unlock()
+		if l.Done != nil {
+			l.Done()
+		}
+		s.ended.Add(1)
+	}
+}
+
+// run executes every thread of l on a goroutine of its own and returns the
+// first failure.
+func (s *hostStream) run(l Launch) error {
+	var (
+		wg    sync.WaitGroup
+		first sync.Once
+		err   error
+	)
+	threads := make([]Thread, l.Grid.Blocks*l.Grid.Threads)
+	for b := range l.Grid.Blocks {
+		block := newBlock(l.Grid.Threads)
+		for i := range l.Grid.Threads {
+			t := &threads[b*l.Grid.Threads+i]
+			*t = Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, ctx: s.ctx, block: block}
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				if e := t.run(s.device, l.Func); e != nil {
+					first.Do(func() { err = e })
+				}
+			}()
+		}
+	}
+	wg.Wait()
+	return err
+}
+
+func (s *hostStream) Idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended.Load() == s.launched
+}
+
+func (s *hostStream) Watch(w *Waiter) { w.Watch(&s.ended) }
+
+func (s *hostStream) Sync(ctx context.Context) error {
+	s.mu.Lock()
+	upTo := s.launched
+	s.mu.Unlock()
+	if s.ended.Load() < upTo {
+		w := NewWaiter()
+		if err := w.Await(ctx, &s.ended, func(v uint64) bool { return v >= upTo }, nil); err != nil {
+			return err
+		}
+	}
+	return s.Err()
+}
+
+func (s *hostStream) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *hostStream) Running() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// killGrace is for kernels to notice that they must end.
+const killGrace = 1 // seconds
+
+func (s *hostStream) Close(ctx context.Context) error {
+	s.mu.Lock()
+	s.closed = true
+	upTo := s.launched
+	s.mu.Unlock()
+	all := func(v uint64) bool { return v == upTo }
+	w := NewWaiter()
+	err := w.Await(ctx, &s.ended, all, nil)
+	s.kill(ErrClosed)
+	if err == nil {
+		return nil
+	}
+	grace, cancel := context.WithTimeout(context.Background(), killGrace*1e9)
+	defer cancel()
+	if w.Await(grace, &s.ended, all, nil) == nil {
+		return nil
+	}
+	return fmt.Errorf("hip: kernel %s on %s does not end", s.Running(), s.device)
+}
+
+// Thread is one thread of a kernel on the host platform.
+type Thread struct {
+	Block, Blocks  int // the CTA, and how many there are
+	Index, Threads int // the thread in its CTA, and how many the CTA has
+
+	args  []Arg
+	ctx   context.Context
+	block *block
+}
+
+// Arg is argument i's bits; a kernel launched with fewer arguments fails.
+func (t *Thread) Arg(i int) uint64 {
+	if i >= len(t.args) {
+		t.Fail(fmt.Errorf("argument %d is missing: it was launched with %d", i, len(t.args)))
+	}
+	return t.args[i].Bits
+}
+
+// NArg is how many arguments the kernel was launched with.
+func (t *Thread) NArg() int { return len(t.args) }
+
+// Context ends when the kernel must: everything that waits in a kernel waits
+// under it.
+func (t *Thread) Context() context.Context { return t.ctx }
+
+// Fail ends the kernel with err, which becomes the error of its stream.
+func (t *Thread) Fail(err error) { panic(failure{err}) }
+
+type failure struct{ err error }
+
+// Barrier waits until every thread of the CTA has reached it. What they wrote
+// before it is seen by all after it.
+func (t *Thread) Barrier() {
+	if t.Threads > 1 {
+		t.block.wait()
+	}
+}
+
+// Uniform gives every thread of the CTA what thread 0 passed.
+func (t *Thread) Uniform(v uint64) uint64 {
+	if t.Threads == 1 {
+		return v
+	}
+	if t.Index == 0 {
+		t.block.shared = v
+	}
+	t.block.wait()
+	v = t.block.shared
+	t.block.wait()
+	return v
+}
+
+// run is the thread's life. A thread of a CTA that has failed elsewhere ends
+// at its next barrier without an error of its own.
+func (t *Thread) run(device string, f *Function) (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		e := &KernelError{Device: device, Kernel: f.Name, Block: t.Block, Thread: t.Index}
+		switch v := recover().(type) {
+		case nil: // runtime.Goexit
+			if t.block.isBroken() {
+				return
+			}
+			e.Err = errors.New("it called runtime.Goexit")
+		case failure:
+			e.Err = v.err
+		default:
+			e.Err, e.Stack = fmt.Errorf("panic: %v", v), string(debug.Stack())
+		}
+		t.block.abandon()
+		err = e
+	}()
+	f.Go(t)
+	returned = true
+	return nil
+}
+
+// block is what the threads of one CTA share.
+type block struct {
+	threads int
+	shared  uint64
+
+	mu     sync.Mutex
+	cond   sync.Cond
+	here   int
+	phase  uint64
+	broken bool // a thread has failed: nobody may wait for it
+}
+
+func newBlock(threads int) *block {
+	b := &block{threads: threads}
+	b.cond.L = &b.mu
+	return b
+}
+
+func (b *block) wait() {
+	b.mu.Lock()
+	b.here++
+	if b.here == b.threads && !b.broken {
+		b.here = 0
+		b.phase++
+		b.cond.Broadcast()
+		b.mu.Unlock()
+		return
+	}
+	for phase := b.phase; phase == b.phase && !b.broken; {
+		b.cond.Wait()
+	}
+	broken := b.broken
+	b.mu.Unlock()
+	if broken {
+		runtime.Goexit()
+	}
+}
+
+func (b *block) abandon() {
+	b.mu.Lock()
+	b.broken = true
+	b.mu.Unlock()
+	b.cond.Broadcast()
+}
+
+func (b *block) isBroken() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.broken
+}

@@ -1,0 +1,158 @@
+package hip
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// A Waiter parks one goroutine until a word that it watches is written or
+// somebody calls Wake. The order that loses no wake-up is: Watch, look at the
+// word, Park. A woken waiter looks again; wake-ups may be spurious.
+type Waiter struct {
+	ch      chan struct{}
+	watches [maxWatched]watch
+	n       int
+}
+
+// maxWatched bounds the words that one waiter watches at a time.
+const maxWatched = 4
+
+type watch struct {
+	word       *Word
+	waiter     *Waiter
+	prev, next *watch
+}
+
+// NewWaiter returns a waiter that watches nothing.
+func NewWaiter() *Waiter { return &Waiter{ch: make(chan struct{}, 1)} }
+
+// Watch adds a word to those whose writes wake w; at most four at a time.
+func (w *Waiter) Watch(word *Word) {
+	if w.n == maxWatched {
+		panic("hip: a waiter watches at most four words")
+	}
+	t := &w.watches[w.n]
+	w.n++
+	t.word, t.waiter = word, w
+	b := bucketOf(word)
+	b.mu.Lock()
+	t.prev, t.next = nil, b.head
+	if b.head != nil {
+		b.head.prev = t
+	}
+	b.head = t
+	b.watching.Add(1)
+	b.mu.Unlock()
+}
+
+// Unwatch forgets every watched word. A wake-up that is already on its way may
+// still end the next Park.
+func (w *Waiter) Unwatch() {
+	for i := range w.n {
+		t := &w.watches[i]
+		b := bucketOf(t.word)
+		b.mu.Lock()
+		if t.prev != nil {
+			t.prev.next = t.next
+		} else {
+			b.head = t.next
+		}
+		if t.next != nil {
+			t.next.prev = t.prev
+		}
+		b.watching.Add(-1)
+		b.mu.Unlock()
+		*t = watch{}
+	}
+	w.n = 0
+}
+
+// Wake ends w's current or next Park. It may be called by anyone, at any time.
+func (w *Waiter) Wake() {
+	select {
+	case w.ch <- struct{}{}:
+	default:
+	}
+}
+
+// Park waits until a watched word is written, Wake is called or ctx ends, and
+// returns ctx's cause in the last case.
+func (w *Waiter) Park(ctx context.Context) error {
+	select {
+	case <-w.ch:
+		return nil
+	default:
+	}
+	select {
+	case <-w.ch:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Await waits until ready(word's value) holds or ctx ends. It looks for a few
+// microseconds, giving way to other goroutines, and then parks w, which must
+// watch nothing and may be woken early by Wake: stop, if not nil, is asked
+// after every wake-up and ends the wait when it returns an error.
+func (w *Waiter) Await(ctx context.Context, word *Word, ready func(uint64) bool, stop func() error) error {
+	for range spinLooks {
+		if ready(word.Load()) {
+			return nil
+		}
+		runtime.Gosched()
+	}
+	w.Watch(word)
+	defer w.Unwatch()
+	for {
+		if ready(word.Load()) {
+			return nil
+		}
+		if stop != nil {
+			if err := stop(); err != nil {
+				return err
+			}
+		}
+		if err := w.Park(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// spinLooks is how often Await looks before it parks: with a yield of 50 to
+// 200 ns after each look, a few microseconds at most.
+const spinLooks = 16
+
+// The parking lot: watches by the address of their word. A writer that finds a
+// bucket's count at zero goes on without the lock; since the count is raised
+// before the watcher looks at the word, one of the two sees the other.
+type bucket struct {
+	watching atomic.Int64
+	mu       sync.Mutex
+	head     *watch
+	_        [40]byte
+}
+
+var lot [512]bucket
+
+func bucketOf(w *Word) *bucket {
+	h := uint64(uintptr(unsafe.Pointer(w))) >> 3 * 0x9e3779b97f4a7c15
+	return &lot[h>>55]
+}
+
+func wake(w *Word) {
+	b := bucketOf(w)
+	if b.watching.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	for t := b.head; t != nil; t = t.next {
+		if t.word == w {
+			t.waiter.Wake()
+		}
+	}
+	b.mu.Unlock()
+}
