@@ -186,6 +186,7 @@ type Thread struct {
 	args  []Arg
 	ctx   context.Context
 	block *block
+	held  []*Memory // until the thread ends
 }
 
 // Arg is argument i's bits; a kernel launched with fewer arguments fails.
@@ -198,6 +199,28 @@ func (t *Thread) Arg(i int) uint64 {
 
 // NArg is how many arguments the kernel was launched with.
 func (t *Thread) NArg() int { return len(t.args) }
+
+// Bytes is the n bytes at addr, which stay mapped until the thread ends. A
+// range outside registered memory fails the kernel.
+func (t *Thread) Bytes(addr uint64, n int64) []byte {
+	m, off, err := Resolve(addr, n)
+	if err != nil {
+		t.Fail(err)
+	}
+	t.held = append(t.held, m)
+	return m.Bytes(off, n)
+}
+
+// Word is the word at addr, which stays mapped until the thread ends. An
+// address outside registered memory, or not a multiple of 8, fails the kernel.
+func (t *Thread) Word(addr uint64) *Word {
+	m, w, err := ResolveWord(addr)
+	if err != nil {
+		t.Fail(err)
+	}
+	t.held = append(t.held, m)
+	return w
+}
 
 // Context ends when the kernel must: everything that waits in a kernel waits
 // under it.
@@ -235,6 +258,9 @@ func (t *Thread) Uniform(v uint64) uint64 {
 func (t *Thread) run(device string, f *Function) (err error) {
 	returned := false
 	defer func() {
+		for _, m := range t.held {
+			m.Release()
+		}
 		if returned {
 			return
 		}
