@@ -200,14 +200,24 @@ func (t *Thread) Arg(i int) uint64 {
 // NArg is how many arguments the kernel was launched with.
 func (t *Thread) NArg() int { return len(t.args) }
 
+// Resolve finds the allocation that holds [addr, addr+n), which stays mapped
+// until the thread ends, and the offset of addr in it. The error is an
+// *AddressError.
+func (t *Thread) Resolve(addr uint64, n int64) (*Memory, int64, error) {
+	m, off, err := Resolve(addr, n)
+	if err == nil {
+		t.held = append(t.held, m)
+	}
+	return m, off, err
+}
+
 // Bytes is the n bytes at addr, which stay mapped until the thread ends. A
 // range outside registered memory fails the kernel.
 func (t *Thread) Bytes(addr uint64, n int64) []byte {
-	m, off, err := Resolve(addr, n)
+	m, off, err := t.Resolve(addr, n)
 	if err != nil {
 		t.Fail(err)
 	}
-	t.held = append(t.held, m)
 	return m.Bytes(off, n)
 }
 
