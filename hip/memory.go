@@ -92,6 +92,10 @@ func (m *Memory) Free() {
 	}
 }
 
+// Freed reports whether Free has been called: who holds the memory should let
+// go of it soon.
+func (m *Memory) Freed() bool { return m.freed.Load() }
+
 // Resolve finds the allocation that holds [addr, addr+n) and holds it: the
 // caller ends with Release on the Memory it returns. The error is an
 // *AddressError when no live allocation holds all of the bytes.
