@@ -30,8 +30,8 @@ type Ring struct {
 // the same count, a multiple of 4, to begin with: 0 in a new queue. The error is a
 // *RingError.
 func NewRing(bytes []byte, read, write *hip.Word, doorbell Doorbell) (*Ring, error) {
-	if n := len(bytes); n < MinRingBytes || n&(n-1) != 0 {
-		return nil, &RingError{fmt.Sprintf("it has %d bytes; it must have a power of two, at least %d", n, MinRingBytes)}
+	if err := CheckRingSize(int64(len(bytes))); err != nil {
+		return nil, err
 	}
 	if read == nil || write == nil || doorbell == nil {
 		return nil, &RingError{"it needs a read word, a write word and a doorbell"}
@@ -41,6 +41,15 @@ func NewRing(bytes []byte, read, write *hip.Word, doorbell Doorbell) (*Ring, err
 		return nil, &RingError{fmt.Sprintf("its read count is %d and its write count %d; they must be the same multiple of 4", r, at)}
 	}
 	return &Ring{bytes: bytes, read: read, write: write, doorbell: doorbell, written: at, rung: at}, nil
+}
+
+// CheckRingSize says whether a ring may have n bytes. The error is a
+// *RingError.
+func CheckRingSize(n int64) error {
+	if n < MinRingBytes || n&(n-1) != 0 {
+		return &RingError{fmt.Sprintf("it has %d bytes; it must have a power of two, at least %d", n, MinRingBytes)}
+	}
+	return nil
 }
 
 // Size is the ring's size in bytes.

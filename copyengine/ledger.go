@@ -1,0 +1,176 @@
+package copyengine
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Owner is one rank's part of a plan, as queues know it. A queue compares
+// owners by identity; the fields are for people.
+type Owner struct {
+	World, Plan string
+	Rank        int
+	// Faulted, if not nil, is told once per queue that a queue on which the
+	// owner has copies prepared has faulted. It must not call the queue.
+	Faulted func(error)
+}
+
+// Stage is how far what an owner prepared has come.
+type Stage int
+
+const (
+	Prepared Stage = iota // waits to be started
+	Started               // its producer may be marking chunks
+	Flushed               // its gates are open: it needs nobody to go on
+)
+
+// entry is what one owner has prepared on a queue for a round.
+type entry struct {
+	owner *Owner
+	round uint64
+	cost  int64
+	end   uint64
+	stage Stage
+}
+
+// put is a host Put that the engine has not passed yet.
+type put struct {
+	world string
+	cost  int64
+	end   uint64
+	flag  func() // opens what it waits for; nil if it waits for nothing
+}
+
+// ledger is what is on a queue, in order. It does no I/O: the queue feeds it
+// positions and asks it for verdicts.
+type ledger struct {
+	limits  Limits
+	name    string // of the queue, for errors
+	entries []entry
+	puts    []put
+	held    int64 // by entries
+	putHeld int64
+	high    int64 // the most that entries have held
+}
+
+// advance drops what the engine has passed.
+func (l *ledger) advance(passed uint64) {
+	n := 0
+	for n < len(l.entries) && l.entries[n].end <= passed {
+		l.held -= l.entries[n].cost
+		n++
+	}
+	if n > 0 {
+		l.entries = slices.Delete(l.entries, 0, n)
+	}
+	n = 0
+	for n < len(l.puts) && l.puts[n].end <= passed {
+		l.putHeld -= l.puts[n].cost
+		n++
+	}
+	if n > 0 {
+		l.puts = slices.Delete(l.puts, 0, n)
+	}
+}
+
+// admit says whether cost more may be prepared.
+func (l *ledger) admit(cost int64) error {
+	for i := range l.puts {
+		if l.puts[i].flag != nil {
+			return fmt.Errorf("%w: queue %s has a Put that waits for its flag; store the flag, or wait with Quiet", ErrPutWaits, l.name)
+		}
+	}
+	if l.held+cost > l.limits.Prepared {
+		return &CapacityError{Queue: l.name, Unit: l.limits.Unit, Want: cost, Held: l.held, Limit: l.limits.Prepared, Holders: l.holders()}
+	}
+	return nil
+}
+
+// holders names what holds the queue, in order.
+func (l *ledger) holders() []Holder {
+	hs := make([]Holder, len(l.entries))
+	for i := range l.entries {
+		hs[i] = l.entries[i].holder()
+	}
+	return hs
+}
+
+func (e *entry) holder() Holder {
+	return Holder{World: e.owner.World, Plan: e.owner.Plan, Rank: e.owner.Rank, Round: e.round, Cost: e.cost}
+}
+
+func (l *ledger) push(o *Owner, round uint64, cost int64, end uint64) {
+	l.entries = append(l.entries, entry{o, round, cost, end, Prepared})
+	l.held += cost
+	l.high = max(l.high, l.held)
+}
+
+// pop takes back the newest entry.
+func (l *ledger) pop() {
+	last := len(l.entries) - 1
+	l.held -= l.entries[last].cost
+	l.entries = l.entries[:last]
+}
+
+func (l *ledger) find(o *Owner) *entry {
+	for i := range l.entries {
+		if l.entries[i].owner == o {
+			return &l.entries[i]
+		}
+	}
+	return nil
+}
+
+// before returns the first entry ahead of o's whose stage is under s, or nil.
+// With nothing of o's on the queue there is nothing ahead of it.
+func (l *ledger) before(o *Owner, s Stage) *entry {
+	var first *entry
+	for i := range l.entries {
+		e := &l.entries[i]
+		if e.owner == o {
+			return first
+		}
+		if e.stage < s && first == nil {
+			first = e
+		}
+	}
+	return nil
+}
+
+// remove forgets o's entry, whose packets no engine will execute any more.
+func (l *ledger) remove(o *Owner) {
+	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
+		if e.owner == o {
+			l.held -= e.cost
+		}
+		return e.owner == o
+	})
+}
+
+// admitPut says whether a Put of that cost may go now (nil), must wait for
+// room (errNoRoom), or is refused.
+func (l *ledger) admitPut(cost int64) error {
+	if err := l.exclude("Put"); err != nil {
+		return err
+	}
+	if cost > l.limits.Puts {
+		return &CapacityError{Queue: l.name, Unit: l.limits.Unit, Want: cost, Limit: l.limits.Puts}
+	}
+	if l.putHeld+cost > l.limits.Puts {
+		return errNoRoom
+	}
+	return nil
+}
+
+// exclude refuses host operations while copies are prepared.
+func (l *ledger) exclude(op string) error {
+	if len(l.entries) == 0 {
+		return nil
+	}
+	return &ExclusionError{Op: op, Queue: l.name, Holders: l.holders()}
+}
+
+func (l *ledger) pushPut(world string, cost int64, end uint64, flag func()) {
+	l.puts = append(l.puts, put{world, cost, end, flag})
+	l.putHeld += cost
+}
