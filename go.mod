@@ -10,3 +10,5 @@ require (
 	golang.org/x/sys v0.47.0
 	pgregory.net/rapid v1.3.0
 )
+
+require github.com/pmezard/go-difflib v1.0.0 // indirect
