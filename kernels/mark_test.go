@@ -9,7 +9,7 @@ import (
 )
 
 // Tests named TestRule are those that every mutant of mark.go must fail. The
-// test stands in for the copy engine: it sees a gate open, and reads.
+// tests here stand in for the copy engine: they see a gate open, and read.
 
 func TestRuleAGateOpensAfterEverythingThatItsWritersWrote(t *testing.T) {
 	r := newRig(t, alone(64<<10, 8))
