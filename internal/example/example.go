@@ -1,0 +1,160 @@
+// Package example is what the programs under examples have in common: their
+// flags, how they say what they do, and how they end.
+package example
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/triggeredplans/sluice/rank"
+)
+
+// Flags are the flags that every example takes.
+type Flags struct {
+	Ranks    int
+	Rounds   int
+	Platform string
+	Heap     int64
+	JSON     bool
+	Verbose  bool
+
+	out, err io.Writer
+	last     time.Time // of the last progress line
+}
+
+// Main runs an example and ends the process: with status 0 if run succeeded, 1
+// if it failed and 2 if the flags were wrong. run returns what -json prints
+// and a table prints otherwise.
+func Main(name, what string, add func(*flag.FlagSet), run func(context.Context, *Flags) (Result, error)) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := Run(ctx, name, what, os.Args[1:], os.Stdout, os.Stderr, add, run)
+	stop()
+	os.Exit(code)
+}
+
+// Result is what an example found.
+type Result interface {
+	// Verified is whether every byte was right.
+	Verified() bool
+	// Table is the result for people: a row per figure.
+	Table() [][2]string
+}
+
+// Run is Main without the process.
+func Run(ctx context.Context, name, what string, args []string, stdout, stderr io.Writer, add func(*flag.FlagSet), run func(context.Context, *Flags) (Result, error)) int {
+	f := &Flags{out: stdout, err: stderr}
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(stderr)
+	fs.Usage = func() {
+		fmt.Fprintf(stderr, "%s: %s\n\nflags:\n", name, what)
+		fs.PrintDefaults()
+	}
+	fs.IntVar(&f.Ranks, "ranks", 4, "number of ranks")
+	fs.IntVar(&f.Rounds, "rounds", 10, "number of rounds")
+	fs.StringVar(&f.Platform, "platform", "auto", "where to run: auto, host")
+	fs.Int64Var(&f.Heap, "heap", 0, "bytes of each rank's heap; 0 means as many as are needed")
+	fs.BoolVar(&f.JSON, "json", false, "print one JSON object on standard output, and nothing else there")
+	fs.BoolVar(&f.Verbose, "v", false, "say more on standard error")
+	add(fs)
+	fail := func(code int, err error) int {
+		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err))
+		return code
+	}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2 // fs has said it
+	case fs.NArg() > 0:
+		return fail(2, fmt.Errorf("there is no argument %q; everything is a flag", fs.Arg(0)))
+	case f.Rounds < 1:
+		return fail(2, fmt.Errorf("-rounds is %d; it is at least 1", f.Rounds))
+	case f.Ranks < 1 || f.Ranks > rank.MaxRanks:
+		return fail(2, fmt.Errorf("-ranks is %d; it is 1 to %d", f.Ranks, rank.MaxRanks))
+	}
+	f.Say("%s: %s", name, what)
+	result, err := run(ctx, f)
+	if err != nil {
+		return fail(1, err)
+	}
+	if f.JSON {
+		if err := json.NewEncoder(stdout).Encode(result); err != nil {
+			return fail(1, err)
+		}
+	} else {
+		for _, row := range result.Table() {
+			fmt.Fprintf(stdout, "  %-22s %s\n", row[0], row[1])
+		}
+	}
+	if !result.Verified() {
+		return fail(1, errors.New("wrong bytes arrived"))
+	}
+	return 0
+}
+
+// oneLine puts joined errors on a line.
+func oneLine(err error) string {
+	return strings.Join(strings.Split(err.Error(), "\n"), "; ")
+}
+
+// Say tells people what is going on, unless -json was given.
+func (f *Flags) Say(format string, args ...any) {
+	if !f.JSON {
+		fmt.Fprintf(f.out, format+"\n", args...)
+	}
+}
+
+// Detail tells more, with -v.
+func (f *Flags) Detail(format string, args ...any) {
+	if f.Verbose {
+		fmt.Fprintf(f.err, format+"\n", args...)
+	}
+}
+
+// progressEvery is how long work goes on between two lines about it.
+const progressEvery = time.Second
+
+// Progress tells, about once a second, how far long work has come. One
+// goroutine calls it.
+func (f *Flags) Progress(what string, done, all int) {
+	if f.last.IsZero() {
+		f.last = time.Now()
+	}
+	if f.JSON && !f.Verbose || time.Since(f.last) < progressEvery {
+		return
+	}
+	f.last = time.Now()
+	fmt.Fprintf(f.err, "  %s %d of %d\n", what, done, all)
+}
+
+// HeapBytes is the heap that -heap asks for, or else what n bytes need.
+func (f *Flags) HeapBytes(n int64) int64 {
+	if f.Heap != 0 {
+		return f.Heap
+	}
+	return n
+}
+
+// Pair parses a flag of the form AxB, both at least 1.
+type Pair struct{ A, B int }
+
+func (p *Pair) String() string { return fmt.Sprintf("%dx%d", p.A, p.B) }
+
+// Set implements flag.Value.
+func (p *Pair) Set(s string) error {
+	var a, b int
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%dx%d%s", &a, &b, &rest); n != 2 || a < 1 || b < 1 {
+		return fmt.Errorf("it has the form ROWSxCOLS, both at least 1, for example 128x128")
+	}
+	p.A, p.B = a, b
+	return nil
+}

@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/kernels"
+)
+
+// layout is where things lie in the block that a plan allocates at the same
+// offset on every rank: the gate table, the handle, the addresses of all
+// ranks' gate tables, and the fault row. Offsets are from the block's start.
+type layout struct {
+	handle, tables, faults int64
+	bytes                  int64
+}
+
+func newLayout(chunks, ranks int) layout {
+	var l layout
+	end := int64(chunks) * kernels.GateRow
+	place := func(n int64) int64 {
+		at := end
+		end = (end + n + kernels.GateRow - 1) &^ (kernels.GateRow - 1)
+		return at
+	}
+	l.handle = place(8 * int64(kernels.HandleWords(chunks)))
+	l.tables = place(8 * int64(ranks))
+	l.faults = place(kernels.FaultRow)
+	l.bytes = end
+	return l
+}
+
+// table is one rank's gate table with what lies behind it.
+type table struct {
+	mem  *hip.Memory
+	base int64 // of the block in the memory
+	at   layout
+}
+
+// gate is the offset in the memory of a field of chunk's gate row.
+func (t table) gate(chunk int, field int64) int64 {
+	return t.base + int64(chunk)*kernels.GateRow + field
+}
+
+func (t table) addr(off int64) uint64 { return t.mem.Addr() + uint64(off) }
+
+func (t table) load(chunk int, field int64) uint64 {
+	return t.mem.Word(t.gate(chunk, field)).Load()
+}
+
+// reached says whether a gate's word has come to round; engines and kernels
+// compare the low 32 bits, unsigned.
+func reached(v, round uint64) bool { return uint32(v) >= uint32(round) }
+
+// init writes the rank's gates as they stand before round first, its handle
+// and its fault row.
+func (t table) init(s *shared, rank int, first uint64) {
+	var row [kernels.GateRow / 8]uint64
+	row[kernels.GateReady/8], row[kernels.GateArrival/8] = first-1, first-1
+	for c := range s.chunks {
+		row[kernels.GateWriters/8] = (first - 1) * uint64(s.chunks[c].writers)
+		t.mem.StoreWords(t.gate(c, 0), 8, row[:])
+	}
+	h := make([]uint64, kernels.HandleWords(len(s.chunks)))
+	h[kernels.HandleVersion] = kernels.ABIVersion
+	h[kernels.HandleChunks] = uint64(len(s.chunks))
+	h[kernels.HandleRank] = uint64(rank)
+	h[kernels.HandleRound] = first
+	h[kernels.HandleGates] = t.addr(t.base)
+	h[kernels.HandleWorld] = uint64(len(s.parts))
+	h[kernels.HandleFirst] = uint64(s.parts[rank].first)
+	h[kernels.HandleOwn] = uint64(len(s.parts[rank].own))
+	h[kernels.HandleTables] = t.addr(t.base + t.at.tables)
+	h[kernels.HandleFaults] = t.addr(t.base + t.at.faults)
+	for c, ch := range s.chunks {
+		h[kernels.HandleChunkWords+2*c] = uint64(ch.writers)
+		h[kernels.HandleChunkWords+2*c+1] = uint64(ch.owner)
+	}
+	t.mem.StoreWords(t.base+t.at.handle, 8, h)
+	tables := make([]uint64, len(s.tables))
+	for r, o := range s.tables {
+		tables[r] = o.addr(o.base)
+	}
+	t.mem.StoreWords(t.base+t.at.tables, 8, tables)
+	t.mem.StoreWords(t.base+t.at.faults, 8, make([]uint64, kernels.FaultRow/8))
+}
+
+// fault is a word of the rank's fault row.
+func (t table) fault(field int64) *hip.Word { return t.mem.Word(t.base + t.at.faults + field) }
+
+// open opens the gates of chunks [first, first+n), with exactly the round that
+// is prepared.
+func (t table) open(first, n int, round uint64) {
+	for c := first; c < first+n; c++ {
+		t.mem.Word(t.gate(c, kernels.GateReady)).Store(round)
+	}
+}

@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"runtime"
+
+	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/kernels"
+)
+
+// Wait returns once the round is delivered: what the rank has launched has
+// ended, its chunks are marked ready and have arrived at every peer, and every
+// other rank's chunks have arrived here. Then the plan is DONE.
+//
+// It fails with a *MarksError as soon as a chunk was marked too often or by
+// the wrong rank, with a *copyengine.FaultError, with the *hip.KernelError of
+// a kernel, or, when ctx ends, with a *TimeoutError that names the chunks that
+// are short and what each waits for. Then the plan is FAILED.
+func (p *Plan) Wait(ctx context.Context) error {
+	if err := p.expect("Wait", Started); err != nil {
+		return err
+	}
+	err := p.wait(ctx)
+	s := p.shared
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.machine.waited(p.rank.ID(), err)
+	if err != nil {
+		return p.wrap("Wait", err)
+	}
+	return nil
+}
+
+// wait looks at what must hold in the order in which it comes true.
+func (p *Plan) wait(ctx context.Context) error {
+	s, me := p.shared, p.rank.ID()
+	round := p.Round()
+	if err := p.awaitLaunches(ctx, round); err != nil {
+		return err
+	}
+	for c := p.first; c < p.first+len(p.own); c++ {
+		if err := p.await(ctx, round, s.tables[me], c, kernels.GateReady); err != nil {
+			return err
+		}
+	}
+	for peer := range s.tables {
+		for c := p.first; peer != me && c < p.first+len(p.own); c++ {
+			if err := p.await(ctx, round, s.tables[peer], c, kernels.GateArrival); err != nil {
+				return err
+			}
+		}
+	}
+	for c := range s.chunks {
+		if s.chunks[c].owner == me {
+			continue
+		}
+		if err := p.await(ctx, round, s.tables[me], c, kernels.GateArrival); err != nil {
+			return err
+		}
+	}
+	for _, q := range p.queues {
+		if err := q.Drain(ctx, p.waiter, &p.owner); err != nil {
+			return p.ended(ctx, round, err)
+		}
+	}
+	return p.miscounted(round)
+}
+
+// looks is how often a wait looks before it parks, giving way in between.
+const looks = 16
+
+// awaitLaunches waits until everything launched on the rank has ended.
+func (p *Plan) awaitLaunches(ctx context.Context, round uint64) error {
+	for range looks {
+		if p.rank.Idle() {
+			return p.alarm(round)
+		}
+		runtime.Gosched()
+	}
+	defer p.waiter.Unwatch()
+	for {
+		p.watchFaults()
+		if !p.rank.WatchLaunches(p.waiter) {
+			return p.alarm(round)
+		}
+		if err := p.alarm(round); err != nil {
+			return err
+		}
+		if err := p.waiter.Park(ctx); err != nil {
+			return p.ended(ctx, round, err)
+		}
+		p.waiter.Unwatch()
+	}
+}
+
+// await waits until a field of chunk c's gate row in t has come to round.
+func (p *Plan) await(ctx context.Context, round uint64, t table, c int, field int64) error {
+	for range looks {
+		if reached(t.load(c, field), round) {
+			return nil
+		}
+		runtime.Gosched()
+	}
+	p.watchFaults()
+	p.waiter.Watch(t.mem.Word(t.gate(c, field)))
+	defer p.waiter.Unwatch()
+	for {
+		if reached(t.load(c, field), round) {
+			return nil
+		}
+		if err := p.alarm(round); err != nil {
+			return err
+		}
+		if err := p.waiter.Park(ctx); err != nil {
+			return p.ended(ctx, round, err)
+		}
+	}
+}
+
+// watchFaults has the waiter woken by marks that should not have been.
+func (p *Plan) watchFaults() {
+	t := p.shared.tables[p.rank.ID()]
+	p.waiter.Watch(t.fault(kernels.FaultForeign))
+	p.waiter.Watch(t.fault(kernels.FaultExtra))
+}
+
+// alarm is what ends a wait at once: a fault, a kernel that failed, or marks
+// that should not have been. The fault row tells of these without a look at
+// every chunk.
+func (p *Plan) alarm(round uint64) error {
+	if err := p.fault.Load(); err != nil {
+		return *err
+	}
+	if err := p.rank.KernelErr(); err != nil {
+		return err
+	}
+	t := p.shared.tables[p.rank.ID()]
+	if t.fault(kernels.FaultForeign).Load()+t.fault(kernels.FaultExtra).Load() > 0 {
+		return p.miscounted(round)
+	}
+	return nil
+}
+
+// miscounted compares every mark count of the rank's chunks with what it must
+// be at most in this round, and returns a *MarksError if one is beyond.
+func (p *Plan) miscounted(round uint64) error {
+	s := p.shared
+	t := s.tables[p.rank.ID()]
+	var extra []Miscount
+	for c := p.first; c < p.first+len(p.own); c++ {
+		writers := uint64(s.chunks[c].writers)
+		if seen := t.load(c, kernels.GateWriters); seen > round*writers {
+			extra = append(extra, Miscount{Chunk: c, Owner: p.rank.ID(), Seen: seen - (round-1)*writers, Expected: writers})
+		}
+	}
+	foreign := t.fault(kernels.FaultForeign).Load()
+	if len(extra) == 0 && foreign == 0 {
+		return nil
+	}
+	return &MarksError{
+		Plan: s.name, Rank: p.rank.ID(), Round: round, Extra: extra,
+		Foreign: foreign, Last: t.fault(kernels.FaultLast).Load(), First: p.first, Own: len(p.own),
+	}
+}
+
+// ended says why a wait that was cut short had not come to its end.
+func (p *Plan) ended(ctx context.Context, round uint64, err error) error {
+	if ctx.Err() == nil || errors.Is(err, hip.ErrClosed) {
+		return err
+	}
+	if alarm := p.alarm(round); alarm != nil {
+		return alarm
+	}
+	return &TimeoutError{Plan: p.shared.name, Rank: p.rank.ID(), Round: round, Short: p.short(round), Running: p.rank.Running(), Err: context.Cause(ctx)}
+}
