@@ -23,11 +23,13 @@ const (
 // *DecodeError.
 func Decode(b []byte) (Packet, error) {
 	var p Packet
-	err := p.decode(b)
+	err := p.Decode(b)
 	return p, err
 }
 
-func (p *Packet) decode(b []byte) error {
+// Decode is the function Decode into p. After an error p has no meaning.
+func (p *Packet) Decode(b []byte) error {
+	*p = Packet{}
 	if len(b) < 4 {
 		return &DecodeError{0, fmt.Sprintf("%d bytes are left, a header has 4", len(b)), ErrTruncated}
 	}

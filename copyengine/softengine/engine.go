@@ -94,11 +94,8 @@ func (e *Engine) run() {
 	at := e.config.Read.Load()
 	for {
 		bell, err := e.awaitDoorbell(at)
-		for err == nil && at != bell {
-			if err = e.step(at, bell); err == nil {
-				at += uint64(e.packet.Size)
-				e.config.Read.Store(at)
-			}
+		if err == nil {
+			at, err = e.follow(at, bell)
 		}
 		if err != nil {
 			e.releaseAll()
@@ -108,6 +105,18 @@ func (e *Engine) run() {
 			return
 		}
 	}
+}
+
+// follow executes the packets from at to bell and returns how far it came.
+func (e *Engine) follow(at, bell uint64) (uint64, error) {
+	for at != bell {
+		if err := e.step(at, bell); err != nil {
+			return at, err
+		}
+		at += uint64(e.packet.Size)
+		e.config.Read.Store(at)
+	}
+	return at, nil
 }
 
 func (e *Engine) fail(f *FaultError) {
@@ -143,8 +152,7 @@ func (e *Engine) step(at, bell uint64) error {
 	}
 	place := at & uint64(len(e.config.Ring)-1)
 	left := min(bell-at, uint64(len(e.config.Ring))-place)
-	var err error
-	if e.packet, err = sdma.Decode(e.config.Ring[place : place+left]); err != nil {
+	if err := e.packet.Decode(e.config.Ring[place : place+left]); err != nil {
 		e.packet.Size = 0
 		return err
 	}
