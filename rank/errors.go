@@ -50,6 +50,18 @@ func (e *VoteError) Error() string {
 }
 func (e *VoteError) Unwrap() error { return e.Err }
 
+// VerdictError says that a collective failed on every rank because of what the
+// ranks brought together, not because of one of them.
+type VerdictError struct {
+	Call string
+	Err  error
+}
+
+func (e *VerdictError) Error() string {
+	return fmt.Sprintf("rank: %s failed on every rank: %v", e.Call, e.Err)
+}
+func (e *VerdictError) Unwrap() error { return e.Err }
+
 // MismatchError says that ranks met in different collectives.
 type MismatchError struct {
 	Rank      int

@@ -152,8 +152,15 @@ func decide(calls []*Call) (err error) {
 			return &VoteError{Call: c.String(), Rank: r, Err: c.Err}
 		}
 	}
-	if f := calls[0].Decide; f != nil {
-		return f(calls)
+	f := calls[0].Decide
+	if f == nil {
+		return nil
+	}
+	if err := f(calls); err != nil {
+		if verdictOf(err) != nil {
+			return err
+		}
+		return &VerdictError{Call: calls[0].String(), Err: err}
 	}
 	return nil
 }

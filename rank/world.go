@@ -263,7 +263,7 @@ func passedOn(err error, errs []error, i int) bool {
 func verdictOf(err error) error {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch err.(type) {
-		case *VoteError, *MismatchError, *WithdrawnError:
+		case *VoteError, *VerdictError, *MismatchError, *WithdrawnError:
 			return err
 		}
 	}

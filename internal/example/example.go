@@ -52,11 +52,8 @@ type Result interface {
 func Run(ctx context.Context, name, what string, args []string, stdout, stderr io.Writer, add func(*flag.FlagSet), run func(context.Context, *Flags) (Result, error)) int {
 	f := &Flags{out: stdout, err: stderr}
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
-		fmt.Fprintf(stderr, "%s: %s\n\nflags:\n", name, what)
-		fs.PrintDefaults()
-	}
+	fs.SetOutput(io.Discard)
+	fs.Usage = func() {}
 	fs.IntVar(&f.Ranks, "ranks", 4, "number of ranks")
 	fs.IntVar(&f.Rounds, "rounds", 10, "number of rounds")
 	fs.StringVar(&f.Platform, "platform", "auto", "where to run: auto, host")
@@ -70,9 +67,12 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 	}
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "%s: %s\n\nflags:\n", name, what)
+		fs.SetOutput(stdout)
+		fs.PrintDefaults()
 		return 0
 	case err != nil:
-		return 2 // fs has said it
+		return fail(2, fmt.Errorf("%w (-h lists the flags)", err))
 	case fs.NArg() > 0:
 		return fail(2, fmt.Errorf("there is no argument %q; everything is a flag", fs.Arg(0)))
 	case f.Rounds < 1:
