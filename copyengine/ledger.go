@@ -35,10 +35,9 @@ type entry struct {
 
 // put is a host Put that the engine has not passed yet.
 type put struct {
-	world string
-	cost  int64
-	end   uint64
-	flag  func() // opens what it waits for; nil if it waits for nothing
+	Put
+	cost int64
+	end  uint64
 }
 
 // ledger is what is on a queue, in order. It does no I/O: the queue feeds it
@@ -65,18 +64,26 @@ func (l *ledger) advance(passed uint64) {
 	}
 	n = 0
 	for n < len(l.puts) && l.puts[n].end <= passed {
-		l.putHeld -= l.puts[n].cost
 		n++
 	}
-	if n > 0 {
-		l.puts = slices.Delete(l.puts, 0, n)
+	l.dropPuts(n)
+}
+
+// dropPuts forgets the first n puts.
+func (l *ledger) dropPuts(n int) {
+	for i := range n {
+		l.putHeld -= l.puts[i].cost
+		if l.puts[i].Done != nil {
+			l.puts[i].Done()
+		}
 	}
+	l.puts = slices.Delete(l.puts, 0, n)
 }
 
 // admit says whether cost more may be prepared.
 func (l *ledger) admit(cost int64) error {
 	for i := range l.puts {
-		if l.puts[i].flag != nil {
+		if l.puts[i].Flag != nil {
 			return fmt.Errorf("%w: queue %s has a Put that waits for its flag; store the flag, or wait with Quiet", ErrPutWaits, l.name)
 		}
 	}
@@ -170,7 +177,7 @@ func (l *ledger) exclude(op string) error {
 	return &ExclusionError{Op: op, Queue: l.name, Holders: l.holders()}
 }
 
-func (l *ledger) pushPut(world string, cost int64, end uint64, flag func()) {
-	l.puts = append(l.puts, put{world, cost, end, flag})
+func (l *ledger) pushPut(p Put, cost int64, end uint64) {
+	l.puts = append(l.puts, put{p, cost, end})
 	l.putHeld += cost
 }

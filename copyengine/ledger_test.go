@@ -71,7 +71,7 @@ func TestLedgerScripts(t *testing.T) {
 				if d.HasArg("flag") {
 					flag = func() {}
 				}
-				l.pushPut(world, cost, end, flag)
+				l.pushPut(Put{World: world, Flag: flag}, cost, end)
 			case "quiet":
 				say(l.exclude("Quiet"))
 			case "pass":

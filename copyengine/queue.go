@@ -72,6 +72,7 @@ func (q *Queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.hw.Close()
+	q.ledger.dropPuts(len(q.ledger.puts))
 }
 
 // faulted is called by the engine, which must not wait for the queue's lock:
@@ -218,7 +219,7 @@ func (q *Queue) Forget(ctx context.Context, o *Owner) error {
 		return nil
 	}
 	q.hw.Close()
-	q.ledger.puts, q.ledger.putHeld = nil, 0
+	q.ledger.dropPuts(len(q.ledger.puts))
 	if err := q.make(ctx); err != nil {
 		return err // the queue stays faulted
 	}
@@ -226,22 +227,34 @@ func (q *Queue) Forget(ctx context.Context, o *Owner) error {
 	return nil
 }
 
+// Put is something that a host sends at once.
+type Put struct {
+	World   string
+	Program Program
+	// Flag, if not nil, opens the gate that the program waits for; ReleaseFlags
+	// calls it.
+	Flag func()
+	// Done, if not nil, is called once the engine has passed the program and
+	// somebody looks at the queue. It must not call the queue.
+	Done func()
+}
+
 // Put sends a program now, behind earlier puts. It is refused while copies are
-// prepared on the queue, and waits under ctx for room. flag, if not nil, opens
-// the gate that the program waits for; ReleaseFlags calls it.
-func (q *Queue) Put(ctx context.Context, w *hip.Waiter, world string, p Program, flag func()) error {
+// prepared on the queue, and waits under ctx for room.
+func (q *Queue) Put(ctx context.Context, w *hip.Waiter, p Put) error {
+	cost := p.Program.Cost()
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
 		if f := q.Fault(); f != nil {
 			return false, f
 		}
-		switch err := l.admitPut(p.Cost()); err {
+		switch err := l.admitPut(cost); err {
 		case nil:
 		case errNoRoom:
 			return false, nil
 		default:
 			return false, err
 		}
-		end, err := q.hw.Append(p)
+		end, err := q.hw.Append(p.Program)
 		if err != nil {
 			return false, err
 		}
@@ -249,7 +262,7 @@ func (q *Queue) Put(ctx context.Context, w *hip.Waiter, world string, p Program,
 			q.hw.Rollback()
 			return false, err
 		}
-		l.pushPut(world, p.Cost(), end, flag)
+		l.pushPut(p, cost, end)
 		return true, nil
 	})
 }
@@ -275,8 +288,8 @@ func (q *Queue) Quiet(ctx context.Context, w *hip.Waiter) error {
 func (q *Queue) ReleaseFlags(world string) {
 	q.look(func(l *ledger) {
 		for _, p := range l.puts {
-			if p.flag != nil && p.world == world {
-				p.flag()
+			if p.Flag != nil && p.World == world {
+				p.Flag()
 			}
 		}
 	})

@@ -108,7 +108,7 @@ func (s *hostStream) run(l Launch) error {
 		block := newBlock(l.Grid.Threads)
 		for i := range l.Grid.Threads {
 			t := &threads[b*l.Grid.Threads+i]
-			*t = Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, ctx: s.ctx, block: block}
+			*t = Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, env: l.Env, ctx: s.ctx, block: block}
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
@@ -184,6 +184,7 @@ type Thread struct {
 	Index, Threads int // the thread in its CTA, and how many the CTA has
 
 	args  []Arg
+	env   any
 	ctx   context.Context
 	block *block
 	held  []*Memory // until the thread ends
@@ -196,6 +197,9 @@ func (t *Thread) Arg(i int) uint64 {
 	}
 	return t.args[i].Bits
 }
+
+// Env is what the launch carried for the kernel besides its arguments.
+func (t *Thread) Env() any { return t.env }
 
 // NArg is how many arguments the kernel was launched with.
 func (t *Thread) NArg() int { return len(t.args) }

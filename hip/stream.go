@@ -49,6 +49,8 @@ type Launch struct {
 	Func *Function
 	Grid Grid
 	Args []Arg
+	// Env is for the kernel's Go function; see Thread.Env.
+	Env any
 	// Done, if not nil, is called once when the launch has ended, however it
 	// ended, before the next one starts.
 	Done func()

@@ -50,7 +50,7 @@ func (r *Rank) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 // has ended. A kernel that failed earlier makes Launch fail with its
 // *hip.KernelError.
 func (s *Stream) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
-	l := hip.Launch{Func: &hip.Function{Name: k.Name, Go: k.Go}, Grid: grid}
+	l := hip.Launch{Func: &hip.Function{Name: k.Name, Go: k.Go}, Grid: grid, Env: &s.rank.copier}
 	var uses []func()
 	end := func() {
 		for _, done := range uses {

@@ -21,10 +21,11 @@ type Rank struct {
 	stream   *Stream
 	queues   []*copyengine.Queue // to each peer; nil to itself
 
-	mu           sync.Mutex
-	streams      []*Stream
-	kernelQueues []*copyengine.Queue
-	barrier      Call
+	copier  copier
+	barrier Call
+
+	mu      sync.Mutex
+	streams []*Stream
 }
 
 // ID is the rank's number, 0 ≤ ID < Size.

@@ -148,6 +148,7 @@ func (w *World) open(ctx context.Context) error {
 		}
 		r := &Rank{id: i, world: w, device: dev, waiter: hip.NewWaiter(), queues: make([]*copyengine.Queue, w.cfg.Ranks)}
 		r.endpoint = copyengine.Endpoint{Platform: w.platform.Name(), Device: i % w.platform.Devices(), Slot: i / w.platform.Devices()}
+		r.copier.rank = r
 		w.ranks = append(w.ranks, r)
 		if r.stream, err = r.NewStream(); err != nil {
 			return err
@@ -411,11 +412,12 @@ func (w *World) awaitDone(ctx context.Context, t Tenant) error {
 // heap.
 func (w *World) tearDown(freeHeap bool) {
 	for _, r := range w.ranks {
-		for _, q := range append(r.queues, r.kernelQueues...) {
+		for _, q := range r.queues {
 			if q != nil {
 				w.node.Release(q)
 			}
 		}
+		r.copier.release()
 	}
 	if freeHeap && w.heap != nil {
 		w.heap.Close()

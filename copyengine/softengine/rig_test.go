@@ -2,7 +2,7 @@ package softengine
 
 import (
 	"context"
-	"sync"
+	"runtime"
 	"testing"
 	"time"
 
@@ -24,8 +24,7 @@ type rig struct {
 	bell   *hip.Word
 	engine *Engine
 
-	once    sync.Once
-	faulted chan error
+	faulted chan error // what Fault was called with
 }
 
 // newRig starts a queue whose counts begin at first. adjust, if not nil,
@@ -140,7 +139,7 @@ func (r *rig) parked(waits uint64) {
 		if time.Since(start) > deadline {
 			r.t.Fatal("the engine does not wait")
 		}
-		time.Sleep(50 * time.Microsecond)
+		runtime.Gosched()
 	}
 }
 
