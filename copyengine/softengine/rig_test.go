@@ -28,8 +28,8 @@ type rig struct {
 }
 
 // newRig starts a queue whose counts begin at first. adjust, if not nil,
-// changes the engine before it runs.
-func newRig(t testing.TB, memory int64, ring int, first uint64, adjust func(*Engine)) *rig {
+// changes its engine before that runs.
+func newRig(t testing.TB, memory int64, ring int, first uint64, adjust func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, mem: alloc(t, memory), bytes: alloc(t, int64(ring)).Bytes(0, int64(ring)), read: new(hip.Word), bell: new(hip.Word), faulted: make(chan error, 2)}
 	write := new(hip.Word)
@@ -42,7 +42,7 @@ func newRig(t testing.TB, memory int64, ring int, first uint64, adjust func(*Eng
 	}
 	r.engine = newEngine(Config{Ring: r.bytes, Read: r.read, Doorbell: r.bell, Fault: func(err error) { r.faulted <- err }})
 	if adjust != nil {
-		adjust(r.engine)
+		adjust(r)
 	}
 	go r.engine.run()
 	t.Cleanup(r.engine.Stop)
