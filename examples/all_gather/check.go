@@ -48,7 +48,7 @@ func (g *gather) newChecker(ctx context.Context, r *rank.Rank, out *heap.Tensor)
 	if err := heap.Write(c.table, words); err != nil {
 		return nil, err
 	}
-	if c.errors, err = r.Zeros(ctx, heap.Uint64, 8); err != nil {
+	if c.errors, err = r.Zeros(ctx, heap.Uint64, kernels.ErrorRow/8); err != nil {
 		return nil, err
 	}
 	c.stream, err = r.NewStream()
@@ -60,14 +60,26 @@ func (c *checker) launch(h plan.Handle) error {
 	return c.stream.Launch(kernels.Consumer, kernels.Waits(kernels.Grid(c.g.programs)), h, c.out, c.table, seed, c.errors)
 }
 
+// wrongError says that bytes are not what their rank wrote.
+type wrongError struct {
+	round uint64
+	bytes uint64
+	where string
+}
+
+func (e *wrongError) Error() string {
+	return fmt.Sprintf("round %d: %d wrong bytes in %s", e.round, e.bytes, e.where)
+}
+
 // round checks what the round left: the consumer's findings, and every byte.
+// The error is a *wrongError if there are wrong ones.
 func (c *checker) round(h plan.Handle) error {
-	found := make([]uint64, 8)
+	found := make([]uint64, kernels.ErrorRow/8)
 	if err := heap.Read(c.errors, found); err != nil {
 		return err
 	}
-	if found[0] > 0 {
-		return fmt.Errorf("round %d: the consumer found %d wrong bytes, the last in chunk %d", h.Round(), found[0], int64(found[1])-1)
+	if wrong := found[kernels.ErrorBytes/8]; wrong > 0 {
+		return &wrongError{h.Round(), wrong, fmt.Sprintf("chunk %d, by the consumer", int64(found[kernels.ErrorChunk/8])-1)}
 	}
 	if err := c.out.Read(c.bytes); err != nil {
 		return err
@@ -76,7 +88,7 @@ func (c *checker) round(h plan.Handle) error {
 	for peer := range c.rank.Size() {
 		at := peer * per
 		if wrong := kernels.CheckPattern(c.bytes[at:at+per], kernels.SeedOf(seed, peer, h.Round()), uint64(at)); wrong > 0 {
-			return fmt.Errorf("round %d: %d bytes of rank %d's rows are wrong", h.Round(), wrong, peer)
+			return &wrongError{h.Round(), uint64(wrong), fmt.Sprintf("rank %d's rows", peer)}
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -29,14 +30,20 @@ const group = 2
 // seed sets this program's data apart from others'.
 const seed = 0xa11
 
+const (
+	name = "all_gather"
+	what = "gather every rank's rows on every rank while they are produced"
+)
+
 func main() {
-	g := gather{tile: example.Pair{A: 128, B: 128}}
-	example.Main("all_gather", "gather every rank's rows on every rank while they are produced", g.flags, g.run)
+	var g gather
+	example.Main(name, what, g.flags, g.run)
 }
 
 type gather struct {
 	rows, cols, programs int
 	tile                 example.Pair
+	node                 *rank.Node // nil is the process's
 }
 
 // result is what -json prints.
@@ -69,30 +76,31 @@ func (r *result) Table() [][2]string {
 }
 
 func (g *gather) flags(fs *flag.FlagSet) {
-	fs.IntVar(&g.rows, "rows", 1024, "rows that each rank produces")
-	fs.IntVar(&g.cols, "cols", 1024, "columns, of 2 bytes each")
-	fs.Var(&g.tile, "tile", "rows x columns of a producer's tile")
-	fs.IntVar(&g.programs, "programs", 8, "programs of a producer; together they complete a chunk with every step")
+	g.tile = example.Pair{A: 128, B: 128}
+	example.Count(fs, &g.rows, "rows", 1024, 1, 1<<24, "rows that each rank produces")
+	example.Count(fs, &g.cols, "cols", 1024, 1, 1<<24, "columns, of 2 bytes each")
+	fs.Var(&g.tile, "tile", "`ROWSxCOLS` of a producer's tile")
+	example.Count(fs, &g.programs, "programs", 8, 1, 1024, "programs of a producer, which complete a chunk with each of their common steps")
 }
 
 func (g *gather) run(ctx context.Context, f *example.Flags) (example.Result, error) {
-	if g.rows < 1 || g.cols < 1 || g.programs < 1 {
-		return nil, fmt.Errorf("-rows is %d, -cols %d and -programs %d; each is at least 1", g.rows, g.cols, g.programs)
-	}
-	res := &result{Example: "all_gather", Ranks: f.Ranks, Rounds: f.Rounds, Rows: g.rows, Cols: g.cols, AllRight: true}
+	res := &result{Example: name, Ranks: f.Ranks, Rounds: f.Rounds, Rows: g.rows, Cols: g.cols}
 	tilesM, tilesN := (g.rows+g.tile.A-1)/g.tile.A, (g.cols+g.tile.B-1)/g.tile.B
 	f.Say("%d ranks, each with %dx%d elements in %dx%d tiles of %dx%d, %d programs, %d rounds",
 		f.Ranks, g.rows, g.cols, tilesM, tilesN, g.tile.A, g.tile.B, g.programs, f.Rounds)
 
 	bytes := int64(f.Ranks) * int64(g.rows) * int64(g.cols) * elem
 	meta := int64(f.Ranks) * int64(tilesM*tilesN) * 256 // gates, handles and the consumer's table
-	cfg := rank.Config{Ranks: f.Ranks, Platform: f.Platform, HeapBytes: f.HeapBytes(bytes + meta + 1<<20)}
+	cfg := rank.Config{Ranks: f.Ranks, Platform: f.Platform, Node: g.node, HeapBytes: f.HeapBytes(bytes + meta + 1<<20)}
 	err := rank.Run(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
 		return g.rank(ctx, f, r, res)
 	})
-	if err != nil {
+	if wrong := (*wrongError)(nil); errors.As(err, &wrong) {
+		return res, err
+	} else if err != nil {
 		return nil, err
 	}
+	res.AllRight = true
 	res.GBytesPer = float64(res.BytesPerRound) / res.SecondsPer / 1e9
 	return res, nil
 }
@@ -147,11 +155,13 @@ func (g *gather) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res *
 		if err := p.Wait(ctx); err != nil {
 			return err
 		}
-		spent += time.Since(began)
+		took := time.Since(began)
+		spent += took
 		if err := check.round(h); err != nil {
 			return err
 		}
 		if r.ID() == 0 {
+			f.Detail("round %d: %v", round, took.Round(time.Microsecond))
 			f.Progress("round", round, f.Rounds)
 		}
 		if round == f.Rounds {

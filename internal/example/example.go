@@ -1,5 +1,3 @@
-// Package example is what the programs under examples have in common: their
-// flags, how they say what they do, and how they end.
 package example
 
 import (
@@ -9,11 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
+	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/rank"
 )
 
@@ -32,9 +33,10 @@ type Flags struct {
 
 // Main runs an example and ends the process: with status 0 if run succeeded, 1
 // if it failed and 2 if the flags were wrong. run returns what -json prints
-// and a table prints otherwise.
+// and a table prints otherwise; with an error too, if there is something to
+// show. The error is the last line on standard error.
 func Main(name, what string, add func(*flag.FlagSet), run func(context.Context, *Flags) (Result, error)) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := Run(ctx, name, what, os.Args[1:], os.Stdout, os.Stderr, add, run)
 	stop()
 	os.Exit(code)
@@ -54,9 +56,9 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
-	fs.IntVar(&f.Ranks, "ranks", 4, "number of ranks")
-	fs.IntVar(&f.Rounds, "rounds", 10, "number of rounds")
-	fs.StringVar(&f.Platform, "platform", "auto", "where to run: auto, host")
+	Count(fs, &f.Ranks, "ranks", 4, 1, rank.MaxRanks, "number of ranks")
+	Count(fs, &f.Rounds, "rounds", 10, 1, math.MaxUint32, "number of rounds")
+	fs.StringVar(&f.Platform, "platform", "auto", "where to run: auto, "+strings.Join(hip.Platforms(), ", "))
 	fs.Int64Var(&f.Heap, "heap", 0, "bytes of each rank's heap; 0 means as many as are needed")
 	fs.BoolVar(&f.JSON, "json", false, "print one JSON object on standard output, and nothing else there")
 	fs.BoolVar(&f.Verbose, "v", false, "say more on standard error")
@@ -75,29 +77,35 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 		return fail(2, fmt.Errorf("%w (-h lists the flags)", err))
 	case fs.NArg() > 0:
 		return fail(2, fmt.Errorf("there is no argument %q; everything is a flag", fs.Arg(0)))
-	case f.Rounds < 1:
-		return fail(2, fmt.Errorf("-rounds is %d; it is at least 1", f.Rounds))
-	case f.Ranks < 1 || f.Ranks > rank.MaxRanks:
-		return fail(2, fmt.Errorf("-ranks is %d; it is 1 to %d", f.Ranks, rank.MaxRanks))
+	case f.Heap < 0:
+		return fail(2, fmt.Errorf("-heap is %d; it is a number of bytes, or 0", f.Heap))
+	}
+	if _, err := hip.Open(f.Platform); err != nil {
+		return fail(2, fmt.Errorf("-platform: %w", err))
 	}
 	f.Say("%s: %s", name, what)
 	result, err := run(ctx, f)
+	if result != nil {
+		err = errors.Join(err, f.show(result))
+	}
+	if err == nil && !result.Verified() {
+		err = errors.New("wrong bytes arrived")
+	}
 	if err != nil {
 		return fail(1, err)
 	}
-	if f.JSON {
-		if err := json.NewEncoder(stdout).Encode(result); err != nil {
-			return fail(1, err)
-		}
-	} else {
-		for _, row := range result.Table() {
-			fmt.Fprintf(stdout, "  %-22s %s\n", row[0], row[1])
-		}
-	}
-	if !result.Verified() {
-		return fail(1, errors.New("wrong bytes arrived"))
-	}
 	return 0
+}
+
+// show prints a result as -json has it.
+func (f *Flags) show(r Result) error {
+	if f.JSON {
+		return json.NewEncoder(f.out).Encode(r)
+	}
+	for _, row := range r.Table() {
+		fmt.Fprintf(f.out, "  %-22s %s\n", row[0], row[1])
+	}
+	return nil
 }
 
 // oneLine puts joined errors on a line.
@@ -141,20 +149,4 @@ func (f *Flags) HeapBytes(n int64) int64 {
 		return f.Heap
 	}
 	return n
-}
-
-// Pair parses a flag of the form AxB, both at least 1.
-type Pair struct{ A, B int }
-
-func (p *Pair) String() string { return fmt.Sprintf("%dx%d", p.A, p.B) }
-
-// Set implements flag.Value.
-func (p *Pair) Set(s string) error {
-	var a, b int
-	var rest string
-	if n, _ := fmt.Sscanf(s, "%dx%d%s", &a, &b, &rest); n != 2 || a < 1 || b < 1 {
-		return fmt.Errorf("it has the form ROWSxCOLS, both at least 1, for example 128x128")
-	}
-	p.A, p.B = a, b
-	return nil
 }
