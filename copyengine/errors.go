@@ -15,14 +15,14 @@ var errNoRoom = errors.New("copyengine: no room for the Put yet")
 
 // Holder is one part of what a queue holds.
 type Holder struct {
-	World, Plan string
+	World, Plan string // a plan's name is unique in the process
 	Rank        int
 	Round       uint64
 	Cost        int64
 }
 
 func (h Holder) String() string {
-	return fmt.Sprintf("%s of %s (rank %d, round %d)", h.Plan, h.World, h.Rank, h.Round)
+	return fmt.Sprintf("%s (rank %d, round %d)", h.Plan, h.Rank, h.Round)
 }
 
 // CapacityError says that what was asked for does not fit beside what the

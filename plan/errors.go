@@ -106,7 +106,7 @@ type MarksError struct {
 
 func (e *MarksError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan: %s, rank %d, round %d:", e.Plan, e.Rank, e.Round)
+	fmt.Fprintf(&b, "plan: Wait of %s on rank %d, round %d:", e.Plan, e.Rank, e.Round)
 	for i, c := range e.Extra {
 		b.WriteString([]string{"", ";"}[min(i, 1)])
 		fmt.Fprintf(&b, " chunk %d was marked %d times, its writers are %d", c.Chunk, c.Seen, c.Expected)
@@ -151,7 +151,7 @@ const maxShort = 16
 
 func (e *TimeoutError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan: Wait of %s, rank %d, round %d ended early (%v)", e.Plan, e.Rank, e.Round, e.Err)
+	fmt.Fprintf(&b, "plan: Wait of %s on rank %d, round %d ended early (%v)", e.Plan, e.Rank, e.Round, e.Err)
 	if len(e.Running) > 0 {
 		fmt.Fprintf(&b, "; still running: %s", strings.Join(e.Running, ", "))
 	}

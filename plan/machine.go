@@ -18,7 +18,7 @@ type machine struct {
 // part is one rank's side.
 type part struct {
 	state State
-	cause error // why it is FAILED
+	cause error // why it is FAILED, or was before Close
 	came  bool  // to Close, or Close was done for it
 }
 
@@ -89,9 +89,9 @@ func (m *machine) tore(err error) {
 // refused is a preparation that failed before anything was rung, as rank
 // learns of it. It stays as it was, unless a peer is FAILED.
 func (m *machine) refused(rank int) {
-	for r := range m.parts {
-		if p := &m.parts[r]; p.state == Failed && r != rank {
-			m.fail(rank, &PeerError{Plan: m.name, Peer: r, Err: p.cause})
+	for r := range m.parts { // the peer may have gone on to Close by now
+		if cause := m.parts[r].cause; cause != nil && r != rank {
+			m.fail(rank, &PeerError{Plan: m.name, Peer: r, Err: cause})
 			return
 		}
 	}

@@ -46,7 +46,12 @@ func (p *Plan) expect(op string, want State) error {
 	return s.machine.expect(p.rank.ID(), op, want)
 }
 
+// wrap says which operation err ended, unless err says it.
 func (p *Plan) wrap(op string, err error) error {
+	switch err.(type) {
+	case *TimeoutError, *MarksError:
+		return err
+	}
 	return &opError{op: op, plan: p.shared.name, rank: p.rank.ID(), err: err}
 }
 
