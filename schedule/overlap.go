@@ -19,7 +19,11 @@ type Shared struct {
 // are any. Where windows have one pitch it takes n·log n for n regions; one of
 // another pitch than most counts as its rows. A region that Validate refuses
 // whatever the buffer counts as empty.
-func Overlap(a, b Schedule) (*Shared, bool) {
+func Overlap(a, b Schedule) (*Shared, bool) { return overlap(a, b, 1<<20) }
+
+// overlap is Overlap with at most so many cells of each side in memory: rows
+// of windows with an odd pitch can be very many.
+func overlap(a, b Schedule, batch int) (*Shared, bool) {
 	lo, hi := a.extent()
 	lo2, hi2 := b.extent()
 	g := grid{pitch: commonPitch(a, b), lo: max(lo, lo2), hi: min(hi, hi2)}
@@ -32,8 +36,8 @@ func Overlap(a, b Schedule) (*Shared, bool) {
 	if box.empty() {
 		return nil, false
 	}
-	for as := range batches(g.cells(a), box) {
-		for bs := range batches(g.cells(b), box) {
+	for as := range batches(g.cells(a), box, batch) {
+		for bs := range batches(g.cells(b), box, batch) {
 			if s := g.sweep(as, bs); s != nil {
 				return s, true
 			}
@@ -137,7 +141,7 @@ func (g grid) place(r Region, put func(x0, x1, y0, y1 int64) bool) bool {
 		over := max(0, x+r.Width-g.pitch) // what reaches into the next row
 		return put(x, x+r.Width-over, y, y+r.Height) && put(0, over, y+1, y+1+r.Height)
 	}
-	first := max(0, g.lo-r.Offset-r.Width) / r.Pitch
+	first := max(0, g.lo-r.Offset) / r.Pitch
 	for i := first; i < r.Height; i++ {
 		row := linear(r.Offset+i*r.Pitch, r.Width)
 		if row.Offset >= g.hi {
@@ -160,10 +164,8 @@ func bounds(cells iter.Seq[cell]) cell {
 	return b
 }
 
-// batches gives the cells that reach into box, so many at a time that rows of
-// windows with an odd pitch do not fill the memory.
-func batches(cells iter.Seq[cell], box cell) iter.Seq[[]cell] {
-	const most = 1 << 20
+// batches gives the cells that reach into box, at most so many at a time.
+func batches(cells iter.Seq[cell], box cell, most int) iter.Seq[[]cell] {
 	return func(yield func([]cell) bool) {
 		var batch []cell
 		for c := range cells {

@@ -37,6 +37,9 @@ func agree(t fatal, a, b schedule.Schedule, buffer int) {
 	for i := range inA {
 		want = want || inA[i] && inB[i]
 	}
+	if s, ok := schedule.OverlapInBatches(a, b, 3); ok != want {
+		t.Fatalf("Overlap(%v, %v) in batches of 3 = %+v, %v; the bytes say %v", a, b, s, ok, want)
+	}
 	s, ok := schedule.Overlap(a, b)
 	if ok != want || ok != (s != nil) {
 		t.Fatalf("Overlap(%v, %v) = %+v, %v; the bytes say %v", a, b, s, ok, want)
@@ -98,6 +101,30 @@ func TestOverlapNamesTheBytesThatTwoWholeBuffersShare(t *testing.T) {
 	}
 	s, ok := schedule.Overlap(a, b[2:])
 	if want := (schedule.Shared{Lo: 128, Hi: 192}); !ok || *s != want {
+		t.Fatalf("got %+v, %v; want %+v", s, ok, want)
+	}
+}
+
+func TestOverlapLooksOnPastWindowsThatOnlyTouch(t *testing.T) {
+	window := func(offset, width, rows int64) schedule.Region {
+		return schedule.Region{Offset: offset, Width: width, Height: rows, Pitch: 100}
+	}
+	// b's first touches a's first below, its second beside, its third meets it.
+	a := schedule.Schedule{{Writers: 1, Regions: []schedule.Region{window(0, 10, 2), window(1000, 10, 4)}}}
+	b := schedule.Schedule{
+		{Writers: 1, Regions: []schedule.Region{window(200, 10, 2), window(1010, 10, 4)}},
+		{Writers: 1, Regions: []schedule.Region{window(1309, 8, 3)}},
+	}
+	s, ok := schedule.Overlap(a, b[:1])
+	if ok {
+		t.Fatalf("found %+v", s)
+	}
+	s, ok = schedule.Overlap(a, b)
+	if want := (schedule.Shared{RegionA: 1, ChunkB: 1, Lo: 1309, Hi: 1310}); !ok || *s != want {
+		t.Fatalf("got %+v, %v; want %+v", s, ok, want)
+	}
+	s, ok = schedule.Overlap(b, a)
+	if want := (schedule.Shared{ChunkA: 1, RegionB: 1, Lo: 1309, Hi: 1310}); !ok || *s != want {
 		t.Fatalf("got %+v, %v; want %+v", s, ok, want)
 	}
 }
