@@ -15,6 +15,8 @@ type Waiter struct {
 	ch      chan struct{}
 	watches [maxWatched]watch
 	n       int
+	timed   bool
+	written atomic.Int64 // when a watched word was first written, if timed
 }
 
 // maxWatched bounds the words that one waiter watches at a time.
@@ -28,6 +30,18 @@ type watch struct {
 
 // NewWaiter returns a waiter that watches nothing.
 func NewWaiter() *Waiter { return &Waiter{ch: make(chan struct{}, 1)} }
+
+// NewTimedWaiter returns a waiter that also notes when the word that it watches
+// is written, for WrittenAt.
+func NewTimedWaiter() *Waiter {
+	w := NewWaiter()
+	w.timed = true
+	return w
+}
+
+// WrittenAt is the Clock when a watched word was first written since the last
+// WrittenAt; 0 if none was written while it was watched.
+func (w *Waiter) WrittenAt() int64 { return w.written.Swap(0) }
 
 // Watch adds a word to those whose writes wake w; at most four at a time.
 func (w *Waiter) Watch(word *Word) {
@@ -151,6 +165,9 @@ func wake(w *Word) {
 	b.mu.Lock()
 	for t := b.head; t != nil; t = t.next {
 		if t.word == w {
+			if t.waiter.timed {
+				t.waiter.written.CompareAndSwap(0, Clock())
+			}
 			t.waiter.Wake()
 		}
 	}
