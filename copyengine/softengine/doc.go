@@ -11,5 +11,5 @@
 // or TIMESTAMP of any engine, not when a copy lands on it: copies carry data,
 // atomics carry signals.
 //
-// Of this module it imports copyengine/sdma and hip.
+// Of this module it imports copyengine/sdma, hip and internal/histogram.
 package softengine

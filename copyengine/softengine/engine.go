@@ -44,6 +44,8 @@ type Engine struct {
 	src, dst, gate, signal hold
 	budget                 int    // bytes to copy before the next yield
 	yield                  func() // runtime.Gosched
+	now                    int64  // hip.Clock, or 0 if it has gone on since
+	opened                 int64  // when the gate opened whose signal is yet to come, or 0
 }
 
 // errStopped ends the goroutine without a fault.
@@ -66,7 +68,7 @@ func Start(c Config) (*Engine, error) {
 }
 
 func newEngine(c Config) *Engine {
-	e := &Engine{config: c, ended: make(chan struct{}), waiter: hip.NewWaiter(), budget: pieceBytes, yield: runtime.Gosched}
+	e := &Engine{config: c, ended: make(chan struct{}), waiter: hip.NewTimedWaiter(), budget: pieceBytes, yield: runtime.Gosched}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
@@ -130,6 +132,7 @@ func (e *Engine) fail(f *FaultError) {
 func (e *Engine) awaitDoorbell(at uint64) (uint64, error) {
 	bell := e.config.Doorbell.Load()
 	if bell == at {
+		e.now = 0
 		e.releaseAll()
 		rung := func(v uint64) bool { return v != at }
 		if e.waiter.Await(e.ctx, e.config.Doorbell, rung, nil) != nil {

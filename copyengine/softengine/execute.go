@@ -2,6 +2,7 @@ package softengine
 
 import (
 	"runtime"
+	"time"
 
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/hip"
@@ -10,6 +11,7 @@ import (
 func (e *Engine) execute(p *sdma.Packet) error {
 	switch p.Op {
 	case sdma.OpCopyLinear, sdma.OpCopyWindow:
+		e.now = 0
 		return e.copy(&p.Copy)
 	case sdma.OpPoll:
 		return e.poll(&p.Poll)
@@ -26,7 +28,7 @@ func (e *Engine) execute(p *sdma.Packet) error {
 		if err != nil {
 			return err
 		}
-		word.Store(uint64(clock()))
+		word.Store(uint64(hip.Clock()))
 	}
 	return nil // NOP and TRAP: there is nobody to interrupt
 }
@@ -38,12 +40,24 @@ func (e *Engine) poll(p *sdma.Poll) error {
 	if err != nil {
 		return err
 	}
-	open := func(v uint64) bool { return p.Holds(uint32(v >> (32 * half))) }
+	open := func(v uint64) bool {
+		if p.Holds(uint32(v >> (32 * half))) {
+			return true
+		}
+		e.waiter.WrittenAt() // that write did not open it
+		return false
+	}
 	if open(word.Load()) {
+		e.opened = e.clock()
 		return nil
 	}
 	e.counters.waitBegins()
-	defer e.counters.waitEnds()
+	defer func() {
+		e.now = e.counters.waitEnds()
+		if e.opened = e.waiter.WrittenAt(); e.opened == 0 {
+			e.opened = e.now
+		}
+	}()
 	if p.Retries != sdma.RetryForever {
 		return e.retry(word, open, int(p.Retries))
 	}
@@ -84,7 +98,24 @@ func (e *Engine) atomic(a *sdma.Atomic) error {
 	default:
 		atomicHalf(word, 32*half, a)
 	}
+	e.signalled()
 	return nil
+}
+
+// clock is the time, read anew only behind what takes time.
+func (e *Engine) clock() int64 {
+	if e.now == 0 {
+		e.now = hip.Clock()
+	}
+	return e.now
+}
+
+// signalled notes how long the step took whose gate was passed last.
+func (e *Engine) signalled() {
+	if e.opened != 0 {
+		e.counters.delivery.Observe(time.Duration(e.clock() - e.opened))
+		e.opened = 0
+	}
 }
 
 // atomicHalf changes the 32 bits of word from bit shift on and leaves the rest.

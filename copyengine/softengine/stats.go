@@ -1,8 +1,12 @@
 package softengine
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/histogram"
 )
 
 // Stats is what an engine has done since it started.
@@ -12,41 +16,58 @@ type Stats struct {
 	Bytes   uint64        // moved by copies
 	Waits   uint64        // polls that found their gate closed, also the present one
 	Waited  time.Duration // at closed gates, the present one included
+	// GateWait has the waits at closed gates that have ended. Delivery has, for
+	// each signal behind a poll, the time from the write that opened the gate,
+	// or from when the engine came to it if it was open, to the signal.
+	GateWait, Delivery histogram.Snapshot
 }
 
 // counters is Stats as the engine's goroutine keeps it.
 type counters struct {
 	packets, copies, bytes, waits atomic.Uint64
-	waited                        atomic.Int64 // ns, of waits that have ended
-	since                         atomic.Int64 // ns on the clock when the present wait began, or 0
+
+	mu     sync.Mutex // so that the time waited never seems to shrink
+	waited int64      // ns, of waits that have ended
+	since  int64      // hip.Clock when the present wait began, or 0
+
+	gateWait, delivery histogram.Histogram
 }
-
-// epoch is when the clock of every engine of the process began.
-var epoch = time.Now()
-
-// clock is nanoseconds since epoch, never 0.
-func clock() int64 { return int64(time.Since(epoch)) + 1 }
 
 func (c *counters) waitBegins() {
+	c.mu.Lock()
+	c.since = hip.Clock()
+	c.mu.Unlock()
 	c.waits.Add(1)
-	c.since.Store(clock())
 }
 
-func (c *counters) waitEnds() {
-	c.waited.Add(clock() - c.since.Load())
-	c.since.Store(0)
+// waitEnds returns the time.
+func (c *counters) waitEnds() int64 {
+	now := hip.Clock()
+	c.mu.Lock()
+	waited := now - c.since
+	c.waited += waited
+	c.since = 0
+	c.mu.Unlock()
+	c.gateWait.Observe(time.Duration(waited))
+	return now
 }
 
-// Stats is a view of the counts as the engine runs on; each is exact, but they
-// may be of slightly different moments.
+func (c *counters) timeWaited() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since == 0 {
+		return time.Duration(c.waited)
+	}
+	return time.Duration(c.waited + hip.Clock() - c.since)
+}
+
+// Stats is a view of the counts as the engine runs on; each is exact and only
+// grows, but they may be of slightly different moments.
 func (e *Engine) Stats() Stats {
 	c := &e.counters
-	waited := c.waited.Load()
-	if since := c.since.Load(); since != 0 {
-		waited += clock() - since
-	}
 	return Stats{
 		Packets: c.packets.Load(), Copies: c.copies.Load(), Bytes: c.bytes.Load(),
-		Waits: c.waits.Load(), Waited: time.Duration(waited),
+		Waits: c.waits.Load(), Waited: c.timeWaited(),
+		GateWait: c.gateWait.Snapshot(), Delivery: c.delivery.Snapshot(),
 	}
 }
