@@ -54,6 +54,14 @@ func (p *Plan) openGates(round uint64) {
 	copyengine.Flush(&p.owner, p.queues)
 }
 
+// Left has every rank look whether the one whose body has ended leaves chunks
+// short.
+func (s *shared) Left() {
+	for _, p := range s.parts {
+		p.waiter.Wake()
+	}
+}
+
 // Abandon closes the plan for ranks that will not: those whose bodies have
 // ended, or all of them.
 func (s *shared) Abandon() { s.end() }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -288,3 +289,5 @@ func (g *gathering) meet(ctx context.Context) error {
 func short(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, 20*time.Millisecond)
 }
+
+func errorHas(err error, text string) bool { return strings.Contains(err.Error(), text) }

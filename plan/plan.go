@@ -121,8 +121,12 @@ func (p *Plan) NextRound(ctx context.Context) error {
 	s := p.shared
 	s.mu.Lock()
 	err := s.machine.mayAdvance(p.rank.ID())
+	closed := s.machine.parts[p.rank.ID()].came
 	round := s.machine.round + 1
 	s.mu.Unlock()
+	if closed { // the others learn of it by themselves
+		return err
+	}
 	if err == nil {
 		err = p.handBack(ctx, uint32(round))
 	}

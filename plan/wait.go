@@ -7,6 +7,7 @@ import (
 
 	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/kernels"
+	"github.com/triggeredplans/sluice/rank"
 )
 
 // Wait returns once the round is delivered: what the rank has launched has
@@ -138,6 +139,24 @@ func (p *Plan) alarm(round uint64) error {
 	t := p.shared.tables[p.rank.ID()]
 	if t.fault(kernels.FaultForeign).Load()+t.fault(kernels.FaultExtra).Load() > 0 {
 		return p.miscounted(round)
+	}
+	return p.deserted(round)
+}
+
+// deserted returns a *rank.GoneError if a chunk that this rank waits for will
+// never be marked: its rank's body has ended, and no kernel of it runs.
+func (p *Plan) deserted(round uint64) error {
+	s := p.shared
+	for _, o := range s.parts {
+		why := s.world.Gone(o.rank.ID())
+		if why == nil || o == p || !o.rank.Idle() {
+			continue
+		}
+		for c := o.first; c < o.first+len(o.own); c++ {
+			if o.marksShort(c, round) != "" {
+				return &rank.GoneError{Call: "Wait of " + s.name, Rank: o.rank.ID(), Err: why}
+			}
+		}
 	}
 	return nil
 }

@@ -309,6 +309,13 @@ func (v *rendezvous) leave(rank int, why error) {
 	}
 }
 
+// gone is why rank will not come any more, or nil.
+func (v *rendezvous) gone(rank int) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.ranks[rank].gone
+}
+
 func (v *rendezvous) failGone(g *generation, rank int, why error) {
 	for _, c := range g.calls {
 		if c != nil {

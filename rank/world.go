@@ -73,6 +73,8 @@ type World struct {
 // plan.
 type Tenant interface {
 	fmt.Stringer
+	// Left is told when a rank's body has ended.
+	Left()
 	// Abandon does for every rank that has not called Close what Close does.
 	Abandon()
 	// Done is closed once nothing touches the tenant's memory any more.
@@ -271,31 +273,38 @@ func verdictOf(err error) error {
 	return nil
 }
 
-// run is the life of a rank's body.
-func (r *Rank) run(ctx context.Context, body func(context.Context, *Rank) error) (err error) {
-	returned := false
-	defer func() {
-		if !returned {
+// run is the life of a rank's body, on a goroutine of its own, since a body
+// may end its goroutine.
+func (r *Rank) run(ctx context.Context, body func(context.Context, *Rank) error) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := ErrGoexit
+		defer func() {
 			if v := recover(); v != nil {
 				err = &PanicError{Value: v, Stack: string(debug.Stack())}
-			} else {
-				err = ErrGoexit
 			}
-		}
-		if err == nil {
-			err = r.KernelErr()
-		}
-		why := ErrReturned
-		if err != nil {
-			err = &Error{Rank: r.id, Err: err}
-			why = err
-		}
-		r.world.meeting.leave(r.id, why)
+			if err == nil {
+				err = r.KernelErr()
+			}
+			ended <- err
+		}()
+		err = body(ctx, r)
 	}()
-	err = body(ctx, r)
-	returned = true
+	err := <-ended
+	why := ErrReturned
+	if err != nil {
+		err = &Error{Rank: r.id, Err: err}
+		why = err
+	}
+	r.world.meeting.leave(r.id, why)
+	for _, t := range r.world.Tenants() {
+		t.Left()
+	}
 	return err
 }
+
+// Gone is why a rank's body has ended, nil while it runs.
+func (w *World) Gone(rank int) error { return w.meeting.gone(rank) }
 
 // Register makes t close with the world. The error is ErrClosed.
 func (w *World) Register(t Tenant) error {

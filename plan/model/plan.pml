@@ -50,7 +50,7 @@
 #define OWN 1     /* chunks of each rank in each plan */
 #endif
 #ifndef WRITERS
-#define WRITERS 2 /* marks that complete a chunk */
+#define WRITERS 2 /* marks that complete a rank's first chunk; the others take one */
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
@@ -68,6 +68,7 @@
 #define Bit(i)     (1<<(i))
 #define First(r)   ((r)*OWN)
 #define Owner(c)   ((c)/OWN)
+#define Marks(c)   ((c)%OWN -> 1 : WRITERS)
 #define From(q)    ((q)/(RANKS-1))
 #define To(q)      ((q)%(RANKS-1) + ((q)%(RANKS-1) >= From(q)))
 #define At(c,r)    ((c)*RANKS+(r))
@@ -127,8 +128,6 @@ byte closeFirst = 255;  /* the plan that all close first */
 #define Require(rule, holds) \
 	if :: (holds) :: else -> printf("violated: "); printf(rule); printf("\n"); assert(false) fi
 
-#define Mishap faults > 0 -> faults--
-
 inline Deadline() {
 	Require("a deadline ends only calls that cross", crossed)
 }
@@ -167,9 +166,9 @@ inline Deadline() {
 #define Open(x)     (plan[PlanOf(x)].ready[ChunkOf(x)] >= Goal(RoundOf(x)))
 #define Shut(p,c)   (plan[p].ready[c] < Goal(Round(p,c)))
 #define Arrived(p,c,r) (plan[p].arrival[At(c,r)] >= Goal(Round(p,c)))
-#define Extra(p,c)  (plan[p].writers[c] > WRITERS*Goal(Round(p,c)))
+#define Extra(p,c)  (plan[p].writers[c] > Marks(c)*Goal(Round(p,c)))
 #define Owed(p,c)   ((plan[p].launched & Bit(Owner(c))) && \
-	plan[p].written[c] < WRITERS*Round(p,c))
+	plan[p].written[c] < Marks(c)*Round(p,c))
 #define Busy(p,c)   (Owed(p,c) || (plan[p].opening & Bit(c)) || \
 	(extraDue && extraAt == (p)*CHUNKS+(c)))
 #define Idle(p,r)   !AnyOwn(Busy,p,r)
@@ -230,7 +229,7 @@ inline Prepare(p, q, n) {
 }
 
 #define HandedBack(x,r) (plan[PlanOf(x)].handed[r] >= RoundOf(x)-1)
-#define Written(x)      (plan[PlanOf(x)].written[ChunkOf(x)] >= WRITERS*RoundOf(x))
+#define Written(x)      (plan[PlanOf(x)].written[ChunkOf(x)] >= Marks(ChunkOf(x))*RoundOf(x))
 
 inline Send(q) {
 	x = queue[q].slot[0]; p = PlanOf(x); c = ChunkOf(x);
@@ -260,19 +259,24 @@ end:	do
 
 /* ---- kernels ---- */
 
-inline Count(p, c) {
-	Require("a kernel does not mark in memory that is freed", !(plan[p].freed & Bit(Owner(c))));
-	plan[p].writers[c]++;
-	if
-	:: plan[p].writers[c] == WRITERS*Goal(Round(p,c)) -> plan[p].opening = plan[p].opening | Bit(c)
-	:: else
-	fi
-}
-
 inline StoreReady(p, c) {
 	Require("a kernel does not mark in memory that is freed", !(plan[p].freed & Bit(Owner(c))));
 	Require("gates only grow", plan[p].ready[c] <= Goal(Round(p,c)));
 	plan[p].ready[c] = Goal(Round(p,c));
+}
+
+inline Count(p, c) {
+	Require("a kernel does not mark in memory that is freed", !(plan[p].freed & Bit(Owner(c))));
+	plan[p].writers[c]++;
+	if
+	:: plan[p].writers[c] == Marks(c)*Goal(Round(p,c)) ->
+#ifdef MARK_OPENS
+		StoreReady(p, c)
+#else
+		plan[p].opening = plan[p].opening | Bit(c)
+#endif
+	:: else
+	fi
 }
 
 proctype Kernel(byte p; byte c) {
@@ -309,7 +313,8 @@ inline Refuse() {
 inline Ring(p) {
 	if
 	:: printf("rank %d: Ring plan %d\n", r, p); k = QUEUES
-	:: Mishap; select (k : 1 .. QUEUES-1); printf("rank %d: RingFail plan %d\n", r, p)
+	:: faults > 0 -> faults--; select (k : 1 .. QUEUES-1);
+		printf("rank %d: RingFail plan %d\n", r, p)
 	fi;
 #ifndef RING_EARLY
 	for (q : 0 .. k-1) { Prepare(p, q, plan[p].round[0]+1) }
@@ -331,34 +336,37 @@ inline Ring(p) {
 	k = 0; q = 0; i = 0; c = 0
 }
 
-inline Join(p, what) {
-	meeting = gen;
-	if
-	:: Gone(p) || (met && topic != what) -> Refuse()
-	:: else ->
-		topic = what;
-		met = met | Bit(r);
+inline Vote(p) {
+	met = met | Bit(r);
 #ifdef RING_EARLY /* a rank rings its own queues before the vote */
-		for (q : r*(RANKS-1) .. r*(RANKS-1)+RANKS-2) { Prepare(p, q, plan[p].round[r]+1) }
-		q = 0; c = 0;
+	for (q : r*(RANKS-1) .. r*(RANKS-1)+RANKS-2) { Prepare(p, q, plan[p].round[r]+1) }
+	q = 0; c = 0;
 #endif
-		if
-		:: met < EVERYONE
-		:: met == EVERYONE && unsound -> Refuse()
-		:: met == EVERYONE && !unsound -> Ring(p)
-		fi
+	if
+	:: met < EVERYONE
+	:: met == EVERYONE && (unsound || topic == BARRIER) -> Refuse()
+	:: met == EVERYONE && !(unsound || topic == BARRIER) -> Ring(p)
 	fi
 }
 
 inline Arrive(p, what) {
 	if
 	:: verdict[gen] -> printf("rank %d: Arrive plan %d\n", r, p) /* too late */
-	:: !verdict[gen] -> printf("rank %d: Arrive plan %d\n", r, p); Join(p, what)
-	:: !verdict[gen] && faults > 0 -> faults--; unsound = true;
-		printf("rank %d: Reject plan %d\n", r, p); Join(p, what)
-	:: !verdict[gen] && faults > 0 && met < EVERYONE-Bit(r) -> faults--;
-		crossed = true;
-		printf("rank %d: WrongCall plan %d\n", r, p); Join(p, BARRIER)
+	:: else ->
+		k = what;
+		if
+		:: printf("rank %d: Arrive plan %d\n", r, p)
+		:: faults > 0 -> faults--; printf("rank %d: Reject plan %d\n", r, p);
+			unsound = true
+		:: faults > 0 -> faults--; printf("rank %d: WrongCall plan %d\n", r, p);
+			crossed = true; k = BARRIER
+		fi;
+		meeting = gen;
+		if
+		:: Gone(p) || (met && topic != k) -> Refuse()
+		:: else -> topic = k; Vote(p)
+		fi;
+		k = 0
 	fi
 }
 
