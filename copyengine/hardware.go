@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/histogram"
 )
 
 // Copy moves Height rows of Width bytes. Rows are SrcPitch and DstPitch bytes
@@ -18,10 +19,17 @@ type Copy struct {
 // Step is what a queue does for one chunk: wait until the low 32 bits of the
 // word at Gate are at least the round, copy, then add 1 to the 64-bit word at
 // Signal. A Gate or Signal of 0 is left out.
+//
+// Began, Ended and Arrived, if not 0, are addresses of 64-bit words into which
+// the queue writes its clock before the first copy, behind the last one and
+// behind the signal, where its platform can: Properties.ClockHertz says what it
+// counts in. That costs room on the queue.
 type Step struct {
 	Gate   uint64
 	Copies []Copy
 	Signal uint64
+
+	Began, Ended, Arrived uint64
 }
 
 // Chain is what one plan sends over one queue in a round, in order.
@@ -82,4 +90,8 @@ type Stats struct {
 	// and GateWaited is the time it waited there.
 	GateWaits  uint64
 	GateWaited time.Duration
+	// GateWait has each wait at a closed gate that has ended, Delivery the time
+	// from the opening of a gate (or, if it was open already, from when the engine
+	// came to it) to the signal. Both stay empty where a platform cannot tell.
+	GateWait, Delivery histogram.Snapshot
 }

@@ -101,24 +101,44 @@ func (h *ringHardware) Engine() string { return "software engine" }
 
 func (h *ringHardware) Compile(c Chain) (Program, error) {
 	p := new(sdma.Program)
-	for _, s := range c {
-		if s.Gate != 0 {
-			if err := p.Poll(s.Gate, 0); err != nil {
-				return nil, err
-			}
-		}
-		for _, c := range s.Copies {
-			if err := p.Copy(c.Src, c.Dst, c.Width, c.Height, c.SrcPitch, c.DstPitch); err != nil {
-				return nil, err
-			}
-		}
-		if s.Signal != 0 {
-			if err := p.Signal(s.Signal, 1); err != nil {
-				return nil, err
-			}
+	for i := range c {
+		if err := c[i].encode(p); err != nil {
+			return nil, err
 		}
 	}
 	return ringProgram{p}, nil
+}
+
+// encode appends the step's packets.
+func (s *Step) encode(p *sdma.Program) error {
+	if s.Gate != 0 {
+		if err := p.Poll(s.Gate, 0); err != nil {
+			return err
+		}
+	}
+	stamp := func(addr uint64) error {
+		if addr == 0 {
+			return nil
+		}
+		return p.Timestamp(addr)
+	}
+	if err := stamp(s.Began); err != nil {
+		return err
+	}
+	for _, c := range s.Copies {
+		if err := p.Copy(c.Src, c.Dst, c.Width, c.Height, c.SrcPitch, c.DstPitch); err != nil {
+			return err
+		}
+	}
+	if err := stamp(s.Ended); err != nil {
+		return err
+	}
+	if s.Signal != 0 {
+		if err := p.Signal(s.Signal, 1); err != nil {
+			return err
+		}
+	}
+	return stamp(s.Arrived)
 }
 
 type ringProgram struct{ *sdma.Program }
@@ -136,7 +156,7 @@ func (h *ringHardware) Watch(w *hip.Waiter) { w.Watch(h.read) }
 
 func (h *ringHardware) Stats() Stats {
 	s := h.engine.Stats()
-	return Stats{Copies: s.Copies, Bytes: s.Bytes, GateWaits: s.Waits, GateWaited: s.Waited}
+	return Stats{Copies: s.Copies, Bytes: s.Bytes, GateWaits: s.Waits, GateWaited: s.Waited, GateWait: s.GateWait, Delivery: s.Delivery}
 }
 
 func (h *ringHardware) Close() {

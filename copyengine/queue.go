@@ -20,9 +20,11 @@ type Queue struct {
 
 	fault   atomic.Pointer[FaultError]
 	changes hip.Word // grows with every start, flush, removal and fault
+	faults  atomic.Uint64
 
 	mu     sync.Mutex
 	hw     Hardware
+	ended  bool // its hardware is gone
 	ledger ledger
 }
 
@@ -64,7 +66,7 @@ func (q *Queue) make(ctx context.Context) error {
 		hw.Close()
 		return &ProbeError{Queue: q.Name(), Engine: hw.Engine(), Err: err}
 	}
-	q.hw = hw
+	q.hw, q.ended = hw, false
 	return nil
 }
 
@@ -72,6 +74,7 @@ func (q *Queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.hw.Close()
+	q.ended = true
 	q.ledger.dropPuts(len(q.ledger.puts))
 }
 
@@ -82,6 +85,7 @@ func (q *Queue) faulted(engine string, err error) {
 	if !q.fault.CompareAndSwap(nil, f) {
 		return
 	}
+	q.faults.Add(1)
 	go func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -106,7 +110,9 @@ func (q *Queue) Fault() error {
 func (q *Queue) look(f func(l *ledger)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.ledger.advance(q.hw.Passed())
+	if !q.ended {
+		q.ledger.advance(q.hw.Passed())
+	}
 	f(&q.ledger)
 }
 
@@ -219,6 +225,7 @@ func (q *Queue) Forget(ctx context.Context, o *Owner) error {
 		return nil
 	}
 	q.hw.Close()
+	q.ended = true
 	q.ledger.dropPuts(len(q.ledger.puts))
 	if err := q.make(ctx); err != nil {
 		return err // the queue stays faulted
@@ -303,10 +310,12 @@ type Snapshot struct {
 	Puts          int64 // what puts in flight hold
 	Holders       []Holder
 	Stats         Stats
-	Fault         error
+	Fault         error  // that stopped the queue, until it is made anew
+	Faults        uint64 // so far
 }
 
-// Snapshot says what the queue holds and has done.
+// Snapshot says what the queue holds and has done; of a queue that its last
+// world has given back, how it ended.
 func (q *Queue) Snapshot() (s Snapshot) {
 	q.look(func(l *ledger) {
 		s = Snapshot{
@@ -314,6 +323,6 @@ func (q *Queue) Snapshot() (s Snapshot) {
 			Held: l.held, High: l.high, Puts: l.putHeld, Holders: l.holders(), Stats: q.hw.Stats(),
 		}
 	})
-	s.Fault = q.Fault()
+	s.Fault, s.Faults = q.Fault(), q.faults.Load()
 	return s
 }

@@ -36,6 +36,9 @@ type Properties struct {
 	// LargestCopy is the most bytes that one linear copy may move. SDMA 4.4
 	// counts them in 30 bits: 1 GiB.
 	LargestCopy int64
+	// ClockHertz is how often a second the clock counts with which kernels and
+	// copy engines stamp what they do; 0 if they cannot.
+	ClockHertz int64
 }
 
 // pageSize is the alignment of allocations.

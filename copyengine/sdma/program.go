@@ -72,6 +72,17 @@ func (p *Program) Fence(addr uint64, v uint32) error {
 	return nil
 }
 
+// Timestamp adds a store of the engine's clock to the 64-bit word at addr, a
+// multiple of 8. The error is a *FieldError.
+func (p *Program) Timestamp(addr uint64) error {
+	b, err := AppendTimestamp(p.bytes, addr)
+	if err != nil {
+		return err
+	}
+	p.add(b)
+	return nil
+}
+
 // add takes b, which is p.bytes and one more packet.
 func (p *Program) add(b []byte) {
 	p.starts = append(p.starts, len(p.bytes))

@@ -43,6 +43,7 @@ func TestAPacketThatCannotBeEncodedLeavesTheProgramAsItWas(t *testing.T) {
 		"poll off its word":      p.Poll(0x1002, 1),
 		"signal off its word":    p.Signal(0x1004, 1),
 		"fence off its word":     p.Fence(0x1001, 1),
+		"timestamp off its word": p.Timestamp(0x1004),
 		"no bytes":               p.Copy(0x1000, 0x9000, 0, 1, 0, 0),
 		"a negative rectangle":   p.Copy(0x1000, 0x9000, -8, -8, -8, -8),
 		"no rows":                p.Copy(0x1000, 0x9000, 8, 0, 8, 8),
