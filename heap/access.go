@@ -12,52 +12,55 @@ type Element interface {
 }
 
 // Bytes is the tensor's bytes themselves, in memory that the host reaches. It
-// fails with a *StridedError when there are gaps between rows. They are the
-// tensor's only as long as its block is held.
+// fails with a *StridedError when there are gaps between rows, and with an
+// *UnmappedError where the host does not reach them. They are the tensor's only
+// as long as its block is held.
 func (t *Tensor) Bytes() ([]byte, error) {
 	if !t.Contiguous() {
 		return nil, &StridedError{Shape: t.Shape(), Strides: t.Strides()}
 	}
 	var all []byte
-	err := t.access(func() { all = t.bytes(0, t.Size()) })
+	err := t.access(func() error {
+		if !t.Memory().Mapped() {
+			return &UnmappedError{Rank: t.rank}
+		}
+		all = t.Memory().Bytes(t.start(), t.Size())
+		return nil
+	})
 	return all, err
 }
 
 // Read copies the tensor's elements, row after row without the gaps, into p,
 // which is of just that size; the error is a *LengthError if it is not.
-func (t *Tensor) Read(p []byte) error {
-	return t.each(p, func(mine, given []byte) { copy(given, mine) })
-}
+func (t *Tensor) Read(p []byte) error { return t.each(p, t.Memory().ReadAt) }
 
 // Write copies p, row after row without gaps, into the tensor. p has the
 // tensor's size; the error is a *LengthError if it has not.
-func (t *Tensor) Write(p []byte) error {
-	return t.each(p, func(mine, given []byte) { copy(mine, given) })
-}
+func (t *Tensor) Write(p []byte) error { return t.each(p, t.Memory().WriteAt) }
 
-// each pairs the tensor's bytes with those of p.
-func (t *Tensor) each(p []byte, move func(mine, given []byte)) error {
+// each pairs the tensor's rows with the bytes of p.
+func (t *Tensor) each(p []byte, move func(p []byte, off int64) error) error {
 	if t.err == nil && int64(len(p)) != t.Size() {
 		return &LengthError{Found: int64(len(p)), Want: t.Size()}
 	}
-	return t.access(func() {
+	return t.access(func() error {
 		elem := t.dtype.Size()
 		rows, width := t.shape[0], int64(t.row*elem)
 		if t.Contiguous() {
 			rows, width = 1, t.Size()
 		}
 		for i := range rows {
-			row := t.bytes(int64(i)*int64(t.pitch*elem), width)
-			inPieces(row, func(piece []byte) {
-				move(piece, p[:len(piece)])
-				p = p[len(piece):]
-			})
+			if err := move(p[:width], t.start()+int64(i)*int64(t.pitch*elem)); err != nil {
+				return err
+			}
+			p = p[width:]
 		}
+		return nil
 	})
 }
 
 // access holds the block while do looks at its bytes.
-func (t *Tensor) access(do func()) error {
+func (t *Tensor) access(do func() error) error {
 	if t.err != nil {
 		return t.err
 	}
@@ -65,19 +68,16 @@ func (t *Tensor) access(do func()) error {
 		return t.block.gone()
 	}
 	defer t.block.Release()
-	do()
-	return nil
+	return do()
 }
 
-// bytes is n bytes of the block from off after the tensor's first element.
-func (t *Tensor) bytes(off, n int64) []byte {
-	return t.Memory().Bytes(t.block.span.off+t.off+off, n)
-}
+// start is where the first element is in the rank's memory.
+func (t *Tensor) start() int64 { return t.block.span.off + t.off }
 
 // Slice is the elements of a tensor without gaps, in memory that the host
 // reaches, as a Go slice: what is written to it is written to the tensor. T is
 // the element's own Go type, or the unsigned integer of its size for its bits;
-// the error is a *TypeError otherwise, or a *StridedError. The elements are
+// the error is a *TypeError otherwise, or one of Bytes. The elements are
 // the tensor's only as long as its block is held.
 func Slice[T Element](t *Tensor) ([]T, error) {
 	if kind := reflect.TypeFor[T]().Kind(); t.err == nil && !t.dtype.holds(kind) {

@@ -1,9 +1,6 @@
 package heap
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // Block is an allocation: the same bytes of every rank's memory.
 type Block struct {
@@ -64,7 +61,7 @@ func (b *Block) Free() error {
 func (b *Block) gone() error { return &FreedError{Offset: b.span.off, Bytes: b.bytes} }
 
 // Zero clears the block's bytes on one rank. It fails with a *RankError or a
-// *FreedError.
+// *FreedError, or with what the rank's device says.
 func (b *Block) Zero(rank int) error {
 	if err := b.heap.rank(rank); err != nil {
 		return err
@@ -73,18 +70,5 @@ func (b *Block) Zero(rank int) error {
 		return b.gone()
 	}
 	defer b.Release()
-	inPieces(b.heap.mems[rank].Bytes(b.span.off, b.bytes), func(piece []byte) { clear(piece) })
-	return nil
-}
-
-// inPieces hands out p piece by piece and yields between them: the collector
-// cannot stop a goroutine inside one long copy, and everybody would wait.
-func inPieces(p []byte, do func(piece []byte)) {
-	const most = 1 << 20
-	for len(p) > most {
-		do(p[:most])
-		p = p[most:]
-		runtime.Gosched()
-	}
-	do(p)
+	return b.heap.mems[rank].Clear(b.span.off, b.bytes)
 }

@@ -112,3 +112,10 @@ type LengthError struct{ Found, Want int64 } // bytes
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("heap: a buffer of %d bytes for a tensor of %d; they must be equal", e.Found, e.Want)
 }
+
+// UnmappedError says that a tensor's bytes cannot be used in place.
+type UnmappedError struct{ Rank int }
+
+func (e *UnmappedError) Error() string {
+	return fmt.Sprintf("heap: rank %d's memory is its device's, which the host does not reach in place; use Read and Write", e.Rank)
+}

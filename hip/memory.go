@@ -11,19 +11,42 @@ import (
 // Memory is one allocation on a device, reached by address from packets and
 // kernels and by offset from Go. It is counted: Free drops the owner's hold,
 // and the bytes go back to the system when the last holder has let go.
+//
+// Where the host can reach it, its bytes and words are used in place; where it
+// cannot, ReadAt, WriteAt, Clear, LoadWords and StoreWords carry them.
 type Memory struct {
 	addr  uint64
-	bytes []byte
-	back  func([]byte) // gives the bytes back to the system
+	size  int64
+	bytes []byte // nil where the host cannot reach them
+	far   carrier
+	back  func() // gives the bytes back to the system
 	holds atomic.Int64
 	freed atomic.Bool
 }
 
+// carrier moves bytes between Go memory and memory that the host cannot reach.
+type carrier interface {
+	// read fills dst with the bytes at addr.
+	read(addr uint64, dst []byte) error
+	// write puts rows of width bytes from src, one after the other, to addr,
+	// pitch bytes apart.
+	write(addr uint64, pitch, width int64, src []byte) error
+	// clear zeroes n bytes at addr.
+	clear(addr uint64, n int64) error
+}
+
 // newMemory registers bytes so that their addresses resolve.
-func newMemory(bytes []byte, back func([]byte)) *Memory {
-	m := &Memory{addr: uint64(uintptr(unsafe.Pointer(&bytes[0]))), bytes: bytes, back: back}
+func newMemory(bytes []byte, back func()) *Memory {
+	m := &Memory{addr: uint64(uintptr(unsafe.Pointer(&bytes[0]))), size: int64(len(bytes)), bytes: bytes, back: back}
 	m.holds.Store(1)
 	space.add(m)
+	return m
+}
+
+// newFarMemory is memory that only far reaches. Its addresses do not resolve.
+func newFarMemory(addr uint64, size int64, far carrier, back func()) *Memory {
+	m := &Memory{addr: addr, size: size, far: far, back: back}
+	m.holds.Store(1)
 	return m
 }
 
@@ -31,35 +54,23 @@ func newMemory(bytes []byte, back func([]byte)) *Memory {
 func (m *Memory) Addr() uint64 { return m.addr }
 
 // Size is the length in bytes.
-func (m *Memory) Size() int64 { return int64(len(m.bytes)) }
+func (m *Memory) Size() int64 { return m.size }
 
-// Bytes is the window [off, off+n). It panics, as a slice expression does,
-// when the window is not inside the allocation.
+// Mapped reports whether the host reaches the memory in place: Bytes and Word
+// are only for memory that is mapped.
+func (m *Memory) Mapped() bool { return m.far == nil }
+
+// Bytes is the window [off, off+n) of mapped memory. It panics, as a slice
+// expression does, when the window is not inside the allocation.
 func (m *Memory) Bytes(off, n int64) []byte { return m.bytes[off : off+n : off+n] }
 
-// Word is the 8-byte word at off, which must be a multiple of 8 inside the
-// allocation.
+// Word is the 8-byte word at off of mapped memory; off must be a multiple of 8
+// inside the allocation.
 func (m *Memory) Word(off int64) *Word {
 	if off&7 != 0 {
 		panic("hip: a word's offset is a multiple of 8")
 	}
 	return (*Word)(unsafe.Pointer(unsafe.SliceData(m.bytes[off : off+8])))
-}
-
-// LoadWords reads len(dst) words, the first at off and the next each stride
-// bytes on.
-func (m *Memory) LoadWords(off, stride int64, dst []uint64) {
-	for i := range dst {
-		dst[i] = m.Word(off + int64(i)*stride).Load()
-	}
-}
-
-// StoreWords writes the words of src, the first at off and the next each
-// stride bytes on, and wakes their waiters.
-func (m *Memory) StoreWords(off, stride int64, src []uint64) {
-	for i, v := range src {
-		m.Word(off + int64(i)*stride).Store(v)
-	}
 }
 
 // Hold keeps the bytes from being given back until Release; it reports false
@@ -79,7 +90,7 @@ func (m *Memory) Hold() bool {
 // Release ends a Hold.
 func (m *Memory) Release() {
 	if m.holds.Add(-1) == 0 {
-		m.back(m.bytes)
+		m.back()
 	}
 }
 
@@ -87,7 +98,9 @@ func (m *Memory) Release() {
 // back to the system once nobody holds them. Freeing twice has no effect.
 func (m *Memory) Free() {
 	if m.freed.CompareAndSwap(false, true) {
-		space.remove(m)
+		if m.Mapped() {
+			space.remove(m)
+		}
 		m.Release()
 	}
 }
@@ -96,8 +109,8 @@ func (m *Memory) Free() {
 // go of it soon.
 func (m *Memory) Freed() bool { return m.freed.Load() }
 
-// Resolve finds the allocation that holds [addr, addr+n) and holds it: the
-// caller ends with Release on the Memory it returns. The error is an
+// Resolve finds the mapped allocation that holds [addr, addr+n) and holds it:
+// the caller ends with Release on the Memory it returns. The error is an
 // *AddressError when no live allocation holds all of the bytes.
 func Resolve(addr uint64, n int64) (*Memory, int64, error) {
 	if m := space.find(addr); m != nil && n >= 0 {
