@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/triggeredplans/sluice/copyengine"
+	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/internal/inject"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -343,10 +344,18 @@ func TestPaddingAndEarlierPutsNeverMakeAPreparationWait(t *testing.T) {
 		if err := g.round(ctx, p); err != nil {
 			return err
 		}
+		from, err := r.Zeros(ctx, heap.Uint64, 8)
+		if err != nil {
+			return err
+		}
+		to, err := r.Zeros(ctx, heap.Uint64, 8)
+		if err != nil {
+			return err
+		}
 		other := 1 - r.ID()
 		for i := range 60 {
 			for range i % 7 {
-				if err := r.Put(ctx, other, g.programs[0].Rows(0, 1), g.programs[1].Rows(0, 1), rank.PutOptions{}); err != nil {
+				if err := r.Put(ctx, other, to, from, rank.PutOptions{}); err != nil {
 					return err
 				}
 			}

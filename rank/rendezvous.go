@@ -335,6 +335,15 @@ func (v *rendezvous) reset() {
 	v.gens = v.gens[:0]
 }
 
+// end makes every later collective fail with ErrClosed.
+func (v *rendezvous) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for r := range v.ranks {
+		v.ranks[r].gone = ErrClosed
+	}
+}
+
 // enter brings rank to c and waits under ctx until every rank has come or
 // ended. Coming counts even if the wait is cut.
 func (v *rendezvous) enter(ctx context.Context, rank int, c *Closing) error {

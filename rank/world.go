@@ -240,26 +240,25 @@ func (w *World) Run(ctx context.Context, body func(context.Context, *Rank) error
 func joinOwn(errs []error) error {
 	var own []error
 	for i, err := range errs {
-		if err != nil && !passedOn(err, errs, i) {
+		if err != nil && !passesOn(err, errs, i) && !sharesVerdict(err, own) {
 			own = append(own, err)
 		}
 	}
 	return errors.Join(own...)
 }
 
-func passedOn(err error, errs []error, i int) bool {
+func passesOn(err error, errs []error, i int) bool {
 	for j, other := range errs {
-		if j == i || other == nil {
-			continue
-		}
-		if errors.Is(err, other) {
-			return true
-		}
-		if v := verdictOf(err); j < i && v != nil && v == verdictOf(other) {
+		if j != i && other != nil && errors.Is(err, other) {
 			return true
 		}
 	}
 	return false
+}
+
+func sharesVerdict(err error, with []error) bool {
+	v := verdictOf(err)
+	return v != nil && slices.ContainsFunc(with, func(o error) bool { return verdictOf(o) == v })
 }
 
 // verdictOf is the verdict of a collective that err wraps, or nil.
@@ -375,6 +374,7 @@ func (w *World) Close(ctx context.Context) error {
 	}
 	w.closed = true
 	w.mu.Unlock()
+	w.meeting.end()
 
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.CloseTimeout)
 	defer cancel()

@@ -50,7 +50,7 @@
 #define OWN 1     /* chunks of each rank in each plan */
 #endif
 #ifndef WRITERS
-#define WRITERS 2 /* marks that complete a rank's first chunk; the others take one */
+#define WRITERS 2 /* marks that complete a plan's first chunk; the others take one */
 #endif
 #ifndef ROUNDS
 #define ROUNDS 2
@@ -68,7 +68,7 @@
 #define Bit(i)     (1<<(i))
 #define First(r)   ((r)*OWN)
 #define Owner(c)   ((c)/OWN)
-#define Marks(c)   ((c)%OWN -> 1 : WRITERS)
+#define Marks(c)   ((c) -> 1 : WRITERS)
 #define From(q)    ((q)/(RANKS-1))
 #define To(q)      ((q)%(RANKS-1) + ((q)%(RANKS-1) >= From(q)))
 #define At(c,r)    ((c)*RANKS+(r))
