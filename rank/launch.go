@@ -142,6 +142,9 @@ func (r *Rank) WatchLaunches(w *hip.Waiter) bool {
 	for _, s := range r.streams {
 		if !s.hip.Idle() {
 			s.hip.Watch(w)
+			if s.hip.Idle() {
+				w.Wake() // the last launch ended before it was watched
+			}
 			return true
 		}
 	}
