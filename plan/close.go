@@ -113,6 +113,7 @@ func (s *shared) drain(ctx context.Context) {
 	s.mu.Lock()
 	s.machine.drained()
 	s.mu.Unlock()
+	s.retire()
 	s.free()
 	s.world.Unregister(s)
 	close(s.done)

@@ -135,6 +135,14 @@ type Short struct {
 	Why          string
 }
 
+func (s Short) String() string {
+	at := ""
+	if s.Peer != s.Owner {
+		at = fmt.Sprintf(" at rank %d", s.Peer)
+	}
+	return fmt.Sprintf("chunk %d of rank %d%s: %s", s.Chunk, s.Owner, at, s.Why)
+}
+
 // TimeoutError says what a Wait was still waiting for when its context ended.
 // It unwraps to the context's cause.
 type TimeoutError struct {
@@ -157,11 +165,7 @@ func (e *TimeoutError) Error() string {
 	}
 	for i, s := range e.Short[:min(len(e.Short), maxShort)] {
 		b.WriteString([]string{"; short: ", "; "}[min(i, 1)])
-		fmt.Fprintf(&b, "chunk %d of rank %d", s.Chunk, s.Owner)
-		if s.Peer != s.Owner {
-			fmt.Fprintf(&b, " at rank %d", s.Peer)
-		}
-		fmt.Fprintf(&b, ": %s", s.Why)
+		b.WriteString(s.String())
 	}
 	if n := len(e.Short) - maxShort; n > 0 {
 		fmt.Fprintf(&b, "; and %d more", n)

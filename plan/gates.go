@@ -7,13 +7,14 @@ import (
 
 // layout is where things lie in the block that a plan allocates at the same
 // offset on every rank: the gate table, the handle, the addresses of all
-// ranks' gate tables, and the fault row. Offsets are from the block's start.
+// ranks' gate tables, the fault row and, if the plan is traced, the stamps.
+// Offsets are from the block's start; that of stamps is 0 if there are none.
 type layout struct {
-	handle, tables, faults int64
-	bytes                  int64
+	handle, tables, faults, stamps int64
+	bytes                          int64
 }
 
-func newLayout(chunks, ranks int) layout {
+func newLayout(chunks, ranks int, traced bool) layout {
 	var l layout
 	end := int64(chunks) * kernels.GateRow
 	place := func(n int64) int64 {
@@ -24,6 +25,9 @@ func newLayout(chunks, ranks int) layout {
 	l.handle = place(8 * int64(kernels.HandleWords(chunks)))
 	l.tables = place(8 * int64(ranks))
 	l.faults = place(kernels.FaultRow)
+	if traced {
+		l.stamps = place(8 * int64(stampWords(chunks, ranks)))
+	}
 	l.bytes = end
 	return l
 }
@@ -70,6 +74,9 @@ func (t table) init(s *shared, rank int, first uint64) {
 	h[kernels.HandleOwn] = uint64(len(s.parts[rank].own))
 	h[kernels.HandleTables] = t.addr(t.base + t.at.tables)
 	h[kernels.HandleFaults] = t.addr(t.base + t.at.faults)
+	if t.at.stamps != 0 {
+		h[kernels.HandleTrace] = t.addr(t.base + t.at.stamps)
+	}
 	for c, ch := range s.chunks {
 		h[kernels.HandleChunkWords+2*c] = uint64(ch.writers)
 		h[kernels.HandleChunkWords+2*c+1] = uint64(ch.owner)

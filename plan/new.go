@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/heap"
@@ -27,6 +28,7 @@ type Plan struct {
 	queues   []*copyengine.Queue // to each peer, if the rank sends anything
 	programs []copyengine.Program
 	waiter   *hip.Waiter
+	started  atomic.Int64          // hip.Clock of the last Start
 	fault    atomic.Pointer[error] // of a queue that carries the rank's chunks
 	next     rank.Call
 }
@@ -40,6 +42,7 @@ type chunk struct {
 type shared struct {
 	name    string
 	world   *rank.World
+	first   uint64      // round
 	buffer  *heap.Block // that the plan sends parts of
 	block   *heap.Block // gates, handle, tables and fault row
 	chunks  []chunk
@@ -54,6 +57,7 @@ type shared struct {
 	dropped  int // ranks that gave up a plan that could not be prepared
 	finish   sync.Once
 	finished atomic.Bool // finish has begun
+	retired  bool        // its marks are in the world's tally, whose lock guards this
 	done     chan struct{}
 }
 
@@ -90,6 +94,7 @@ func newAt(ctx context.Context, r *rank.Rank, out *heap.Tensor, chunks schedule.
 func (mine *proposal) make(ctx context.Context, err error) (*Plan, error) {
 	r := mine.rank
 	if err := r.Meet(ctx, &rank.Call{Op: "New", Err: err, Value: mine, Decide: agree}); err != nil {
+		r.World().Tally().Refuse(kindOf(err))
 		return nil, fmt.Errorf("plan: New on rank %d: %w", r.ID(), err)
 	}
 	p := mine.made
@@ -97,6 +102,7 @@ func (mine *proposal) make(ctx context.Context, err error) (*Plan, error) {
 	err = p.encode(mine.first)
 	err = r.Meet(ctx, &rank.Call{Op: "New", On: s, Err: err, Decide: s.prepare})
 	if err != nil {
+		s.world.Tally().Refuse(kindOf(err))
 		s.drop()
 		return nil, fmt.Errorf("plan: New on rank %d: %w", r.ID(), err)
 	}
@@ -179,7 +185,8 @@ func newShared(lead *proposal, chunks int) (*shared, error) {
 	if err := w.Node().Inject(inject.Gates, lead.rank.ID()); err != nil {
 		return nil, err
 	}
-	at := newLayout(chunks, w.Size())
+	traced := w.Timeline() != nil && lead.rank.Device().Properties().ClockHertz != 0
+	at := newLayout(chunks, w.Size(), traced)
 	block, err := w.Heap().Alloc(at.bytes)
 	if err != nil {
 		return nil, fmt.Errorf("gates of %d chunks: %w", chunks, err)
@@ -191,7 +198,7 @@ func newShared(lead *proposal, chunks int) (*shared, error) {
 	}
 	s := &shared{
 		name:  fmt.Sprintf("plan %d of %s", w.NextPlan(), w.Name()),
-		world: w, buffer: buffer, block: block, done: make(chan struct{}),
+		world: w, first: lead.first, buffer: buffer, block: block, done: make(chan struct{}),
 	}
 	s.closing = rank.NewClosing(s, w.Size())
 	s.machine = newMachine(s.name, w.Size(), lead.first)
@@ -262,6 +269,9 @@ func (p *Plan) chain(peer int) copyengine.Chain {
 				Width: reg.Width, Height: reg.Height, SrcPitch: reg.Pitch, DstPitch: reg.Pitch,
 			}
 		}
+		if mine.at.stamps != 0 {
+			step.Began, step.Ended, step.Arrived = mine.stamps(s, p.first+i, peer)
+		}
 	}
 	return chain
 }
@@ -280,7 +290,9 @@ func (s *shared) prepare([]*rank.Call) error {
 	s.mu.Lock()
 	round := s.machine.round + 1
 	s.mu.Unlock()
+	began := hip.Clock()
 	failed, err := copyengine.Prepare(s.items, round)
+	s.world.Tally().Preparation.Observe(time.Duration(hip.Clock() - began))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {

@@ -324,7 +324,15 @@ func TestClosingAWorldLetsAPutThatWaitsGo(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return r.Put(ctx, 1-r.ID(), flag, flag, rank.PutOptions{After: flag, Value: 9})
+		dst, err := r.Zeros(ctx, heap.Uint64, 1)
+		if err != nil {
+			return err
+		}
+		src, err := r.Zeros(ctx, heap.Uint64, 1)
+		if err != nil {
+			return err
+		}
+		return r.Put(ctx, 1-r.ID(), dst, src, rank.PutOptions{After: flag, Value: 9})
 	})
 	if time.Since(start) > patience/2 {
 		t.Error("closing waited for the Put")

@@ -104,11 +104,17 @@ func (p *Plan) Start(ctx context.Context) (Handle, error) {
 	if err := copyengine.Start(ctx, p.waiter, &p.owner, p.queues); err != nil {
 		return Handle{}, p.wrap("Start", err)
 	}
+	t := s.tables[p.rank.ID()]
+	if t.at.stamps != 0 {
+		if err := t.clearStamps(s); err != nil {
+			return Handle{}, p.wrap("Start", err)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.tables[p.rank.ID()]
 	t.mem.Word(t.base + t.at.handle + 8*kernels.HandleRound).Store(s.machine.round)
 	s.machine.start(p.rank.ID())
+	p.started.Store(hip.Clock())
 	return Handle{plan: p, round: s.machine.round}, nil
 }
 
@@ -134,6 +140,7 @@ func (p *Plan) NextRound(ctx context.Context) error {
 	if err = p.rank.Meet(ctx, &p.next); err == nil {
 		return nil
 	}
+	s.world.Tally().Refuse(kindOf(err))
 	s.mu.Lock()
 	s.machine.refused(p.rank.ID())
 	s.mu.Unlock()

@@ -2,28 +2,42 @@ package plan
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/triggeredplans/sluice/kernels"
 )
 
 // short lists the chunks that keep the rank's round from being done, with what
 // each waits for.
-func (p *Plan) short(round uint64) (short []Short) {
-	s, me := p.shared, p.rank.ID()
+func (p *Plan) short(round uint64) []Short {
+	short, _ := p.shared.short(p, round, math.MaxInt)
+	return short
+}
+
+// short is what rank p waits for in a round, or all ranks together if p is
+// nil: up to limit chunks, and how many more there are.
+func (s *shared) short(p *Plan, round uint64, limit int) (short []Short, more int) {
+	add := func(c int, owner *Plan, peer int, why func() string) {
+		if len(short) == limit {
+			more++
+			return
+		}
+		short = append(short, Short{Chunk: c, Owner: owner.rank.ID(), Peer: peer, Why: why()})
+	}
 	for c := range s.chunks {
 		owner := s.parts[s.chunks[c].owner]
 		if marks := owner.marksShort(c, round); marks != "" {
-			short = append(short, Short{Chunk: c, Owner: owner.rank.ID(), Peer: owner.rank.ID(), Why: marks})
+			add(c, owner, owner.rank.ID(), func() string { return marks })
 			continue
 		}
 		for peer, t := range s.tables {
-			if peer == owner.rank.ID() || (owner != p && peer != me) || reached(t.load(c, kernels.GateArrival), round) {
-				continue
+			concerned := p == nil || owner == p || peer == p.rank.ID()
+			if peer != owner.rank.ID() && concerned && !reached(t.load(c, kernels.GateArrival), round) {
+				add(c, owner, peer, func() string { return owner.queued(c, peer, round) })
 			}
-			short = append(short, Short{Chunk: c, Owner: owner.rank.ID(), Peer: peer, Why: owner.queued(c, peer, round)})
 		}
 	}
-	return short
+	return short, more
 }
 
 // marksShort says how many marks one of the rank's chunks has, or "" if its

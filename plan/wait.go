@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"time"
 
 	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/kernels"
@@ -22,7 +23,9 @@ func (p *Plan) Wait(ctx context.Context) error {
 	if err := p.expect("Wait", Started); err != nil {
 		return err
 	}
+	began := hip.Clock()
 	err := p.wait(ctx)
+	p.observe(time.Duration(hip.Clock()-began), err)
 	s := p.shared
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,6 +34,21 @@ func (p *Plan) Wait(ctx context.Context) error {
 		return p.wrap("Wait", err)
 	}
 	return nil
+}
+
+// observe tells the world's tally and recorder that a Wait has ended.
+func (p *Plan) observe(took time.Duration, err error) {
+	s := p.shared
+	tally := &s.world.Tally().Ranks[p.rank.ID()]
+	tally.Wait.Observe(took)
+	if err == nil {
+		tally.Rounds.Add(1)
+	} else if _, late := err.(*TimeoutError); late {
+		tally.Timeouts.Add(1)
+	}
+	if s.tables[p.rank.ID()].at.stamps != 0 {
+		p.record(p.Round())
+	}
 }
 
 // wait looks at what must hold in the order in which it comes true.

@@ -1,0 +1,239 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/histogram"
+	"github.com/triggeredplans/sluice/kernels"
+	"github.com/triggeredplans/sluice/rank"
+)
+
+// Observation is what a world's plans are doing, and what they have done.
+type Observation struct {
+	Plans []Snapshot
+	Ranks []Totals
+	// Refused counts the calls of New and NextRound that failed, on every rank,
+	// by kind; Refusals has the kinds.
+	Refused map[string]uint64
+	// Preparation has the times that putting a round on every queue took, once
+	// all ranks had come; Wait has those of Waits on all ranks.
+	Preparation, Wait histogram.Snapshot
+}
+
+// Totals are what one rank has done in all plans of its world so far.
+type Totals struct {
+	Rounds     uint64 // delivered
+	Marks      uint64 // of its chunks
+	ExtraMarks uint64 // beyond a chunk's writers, or of chunks that are not its own
+	Timeouts   uint64 // Waits that ended with their context
+}
+
+// Snapshot is a plan at one moment.
+type Snapshot struct {
+	Plan   string
+	Round  uint64 // that is prepared, running or done
+	Ranks  []Part
+	Chunks []Chunk // of all ranks
+	// Short is what keeps a round that a rank has started from being done, as a
+	// *TimeoutError would say it; More is how many chunks it leaves out.
+	Short []Short
+	More  int
+}
+
+// Part is one rank's part of a plan.
+type Part struct {
+	State State
+	Err   error         // why it is FAILED
+	Since time.Duration // since Start, in a round that was started
+	Own   int           // chunks that the rank sends
+	// Marked and Delivered are how many of these are marked ready, and have
+	// arrived at every peer.
+	Marked, Delivered int
+}
+
+// Chunk is one chunk of the round.
+type Chunk struct {
+	Owner          int
+	Marks, Writers uint64     // in the round; it is marked ready when they are equal
+	At             []Progress // at each rank; at its owner only Waiting or Marked
+}
+
+// Progress is how far a chunk has come on its way to a rank.
+type Progress uint8
+
+const (
+	Waiting Progress = iota // for marks
+	Marked                  // ready, and behind something else on the queue
+	Sent                    // the copy engine is at it
+	Arrived
+)
+
+// Observe looks at the world's plans. It reads what exists anyway, and may be
+// called at any time, also for a world that is closed.
+func Observe(w *rank.World) Observation {
+	tally := w.Tally()
+	o := Observation{Ranks: make([]Totals, w.Size()), Refused: tally.Refused(), Preparation: tally.Preparation.Snapshot()}
+	// Under the lock no plan moves its marks into the tally, so none is missed
+	// and none counted twice.
+	tally.Locked(func() {
+		for i := range tally.Ranks {
+			r := &tally.Ranks[i]
+			o.Ranks[i] = Totals{Rounds: r.Rounds.Load(), Marks: r.Marks, ExtraMarks: r.Extra, Timeouts: r.Timeouts.Load()}
+			wait := r.Wait.Snapshot()
+			o.Wait.Add(&wait)
+		}
+		for _, t := range w.Tenants() {
+			if s, ok := t.(*shared); ok && !s.retired {
+				s.observe(&o)
+			}
+		}
+	})
+	return o
+}
+
+// retire moves the plan's marks into the world's tally, before its gates go.
+func (s *shared) retire() {
+	tally := s.world.Tally()
+	tally.Locked(func() {
+		s.retired = true
+		if !s.isPrepared() {
+			return
+		}
+		for i, p := range s.parts {
+			marks, extra := p.marks()
+			tally.Ranks[i].Marks += marks
+			tally.Ranks[i].Extra += extra
+		}
+	})
+}
+
+// isPrepared says whether the plan has come so far that its parts and gates
+// are there to be looked at.
+func (s *shared) isPrepared() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.machine.prepared > 0
+}
+
+// marks counts the marks of the rank's chunks over all rounds, and those that
+// should not have been.
+func (p *Plan) marks() (marks, extra uint64) {
+	s := p.shared
+	t := s.tables[p.rank.ID()]
+	writers := make([]uint64, len(p.own))
+	if t.mem.LoadWords(t.gate(p.first, kernels.GateWriters), kernels.GateRow, writers) == nil {
+		for i, n := range writers {
+			marks += n - (s.first-1)*uint64(p.own[i].Writers)
+		}
+	}
+	var faults [kernels.FaultRow / 8]uint64
+	if t.mem.LoadWords(t.base+t.at.faults, 8, faults[:]) == nil {
+		extra = faults[kernels.FaultForeign/8] + faults[kernels.FaultExtra/8]
+	}
+	return marks, extra
+}
+
+// observe adds the plan to what is seen of its world.
+func (s *shared) observe(o *Observation) {
+	if !s.isPrepared() || s.block.Hold() != nil {
+		return
+	}
+	defer s.block.Release()
+	for i, p := range s.parts {
+		marks, extra := p.marks()
+		o.Ranks[i].Marks += marks
+		o.Ranks[i].ExtraMarks += extra
+	}
+	snap := Snapshot{Plan: s.name}
+	running := s.states(&snap)
+	if !s.progress(&snap) {
+		return
+	}
+	if running {
+		snap.Short, snap.More = s.short(nil, snap.Round, maxShort)
+	}
+	o.Plans = append(o.Plans, snap)
+}
+
+// states fills in what the machine knows, and reports whether some rank is in
+// the middle of the round.
+func (s *shared) states(snap *Snapshot) (running bool) {
+	now := hip.Clock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap.Round = s.machine.round
+	for i, p := range s.parts {
+		m := &s.machine.parts[i]
+		part := Part{State: m.state, Err: m.cause, Own: len(p.own)}
+		if m.state == Started || m.state == Failed {
+			part.Since = time.Duration(now - p.started.Load())
+			running = true
+		}
+		snap.Ranks = append(snap.Ranks, part)
+	}
+	return running
+}
+
+// progress fills in the chunks from the gates. It reports false if a device
+// cannot be read.
+func (s *shared) progress(snap *Snapshot) bool {
+	gates := make([][]uint64, len(s.tables))
+	for r, t := range s.tables {
+		gates[r] = make([]uint64, len(s.chunks)*kernels.GateRow/8)
+		if t.mem.LoadWords(t.gate(0, 0), 8, gates[r]) != nil {
+			return false
+		}
+	}
+	field := func(r, c int, f int64) uint64 { return gates[r][int64(c)*kernels.GateRow/8+f/8] }
+	snap.Chunks = make([]Chunk, len(s.chunks))
+	for r, p := range s.parts {
+		part := &snap.Ranks[r]
+		held := make([]bool, len(s.tables)) // something before the chunk is not there yet
+		for peer := range held {
+			held[peer] = p.isBehind(peer)
+		}
+		for c := p.first; c < p.first+len(p.own); c++ {
+			writers := uint64(s.chunks[c].writers)
+			ch := Chunk{Owner: r, Writers: writers, At: make([]Progress, len(s.tables))}
+			ch.Marks = field(r, c, kernels.GateWriters) - (snap.Round-1)*writers
+			ready := reached(field(r, c, kernels.GateReady), snap.Round)
+			delivered := ready
+			for peer := range ch.At {
+				switch {
+				case peer == r:
+					if ready {
+						ch.At[peer] = Marked
+					}
+					continue
+				case reached(field(peer, c, kernels.GateArrival), snap.Round):
+					ch.At[peer] = Arrived
+					continue
+				case ready && !held[peer]:
+					ch.At[peer] = Sent
+				case ready:
+					ch.At[peer] = Marked
+				}
+				held[peer], delivered = true, false
+			}
+			if ready {
+				part.Marked++
+			}
+			if delivered {
+				part.Delivered++
+			}
+			snap.Chunks[c] = ch
+		}
+	}
+	return true
+}
+
+// isBehind says whether the rank's queue to a peer is at another plan.
+func (p *Plan) isBehind(peer int) bool {
+	q := p.rank.Queue(peer)
+	if q == nil || len(p.own) == 0 {
+		return false
+	}
+	_, waits := q.Behind(&p.owner)
+	return waits
+}
