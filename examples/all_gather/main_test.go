@@ -1,0 +1,299 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"reflect"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/triggeredplans/sluice/copyengine"
+	"github.com/triggeredplans/sluice/copyengine/sdma"
+	"github.com/triggeredplans/sluice/internal/example"
+	"github.com/triggeredplans/sluice/rank"
+)
+
+// asProgram, in the environment, makes the test binary the program itself.
+const asProgram = "SLUICE_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// outcome is how one run of the program ended.
+type outcome struct {
+	code        int
+	stdout, err string
+}
+
+func run(g *gather, args ...string) outcome {
+	var stdout, stderr bytes.Buffer
+	code := example.Run(context.Background(), name, what, args, &stdout, &stderr, g.flags, g.run)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// runJSON is a run with -json that must succeed.
+func runJSON(t *testing.T, args ...string) result {
+	t.Helper()
+	o := run(new(gather), append(args, "-json")...)
+	if o.code != 0 {
+		t.Fatalf("%v: status %d: %s", args, o.code, o.err)
+	}
+	return decode(t, o.stdout)
+}
+
+// decode reads the one object that standard output must be.
+func decode(t *testing.T, stdout string) (r result) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(stdout))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("standard output is no result: %v\n%s", err, stdout)
+	}
+	if d.More() {
+		t.Fatalf("standard output has more than one object:\n%s", stdout)
+	}
+	return r
+}
+
+func TestEveryShapeIsGatheredAndVerified(t *testing.T) {
+	for _, args := range []string{
+		"-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", // edge tiles are clipped, the last chunk is short
+		"-ranks 1 -rows 64 -cols 64 -tile 16x16 -rounds 3",
+		"-ranks 2 -rows 96 -cols 33 -tile 32x32 -rounds 3",
+		"-ranks 3 -rows 50 -cols 50 -tile 7x11 -programs 3 -rounds 3",
+		"-ranks 5 -rows 17 -cols 129 -tile 4x64 -programs 5 -rounds 3",
+		"-ranks 16 -rows 8 -cols 16 -tile 4x8 -programs 2 -rounds 2",
+		"-ranks 4 -rows 1 -cols 100 -tile 1x10 -rounds 3",          // one row per rank
+		"-ranks 4 -rows 100 -cols 1 -tile 10x1 -rounds 3",          // one column
+		"-ranks 3 -rows 1 -cols 1 -tile 128x128 -rounds 3",         // one element
+		"-ranks 2 -rows 16 -cols 16 -tile 8x8 -programs 64",        // more programs than tiles
+		"-ranks 3 -rows 16 -cols 32 -tile 8x8 -rounds 200",         // many rounds
+		"-ranks 2 -rows 64 -cols 64 -tile 16x16 -platform host",    // a platform by name
+		"-ranks 2 -rows 64 -cols 64 -tile 16x16 -heap 67108864 -v", // a heap by size
+	} {
+		t.Run(strings.ReplaceAll(args, " ", "_"), func(t *testing.T) {
+			r := runJSON(t, strings.Fields(args)...)
+			if !r.AllRight {
+				t.Error("not verified")
+			}
+			if r.SecondsPer <= 0 {
+				t.Errorf("a round took %v s", r.SecondsPer)
+			}
+		})
+	}
+}
+
+func TestTheResultCountsWhatWasSent(t *testing.T) {
+	// 40x72 elements in 16x32 tiles are 3x3 tiles, of which 4 programs complete
+	// 4, 4 and 1. The order takes two rows of tiles together, column by column:
+	// steps 0 to 3 are a square of four tiles, two bands of 64 elements each;
+	// steps 4 to 7 are the column beside it and two tiles of the last row.
+	got := runJSON(t, strings.Fields("-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5")...)
+	want := result{
+		Example: "all_gather", Platform: "host", Ranks: 8, Rounds: 5, Rows: 40, Cols: 72,
+		ChunksPerRank: 3, CopiesPerRound: 8 * 7 * 4, BytesPerRound: 8 * 7 * 40 * 72 * elem,
+		SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true,
+	}
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if rate := float64(got.BytesPerRound) / got.SecondsPer / 1e9; got.GBytesPer != rate {
+		t.Errorf("%v GB/s, and the other figures make %v", got.GBytesPer, rate)
+	}
+}
+
+func TestJSONHasJustItsFields(t *testing.T) {
+	o := run(new(gather), strings.Fields("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2 -json")...)
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(o.stdout), &fields); err != nil {
+		t.Fatalf("%v: %s", err, o.stdout)
+	}
+	for _, f := range []string{"example", "platform", "ranks", "rounds", "rows", "cols", "chunks_per_rank", "copies_per_round",
+		"bytes_per_round", "seconds_per_round", "gbytes_per_second", "verified"} {
+		if _, ok := fields[f]; !ok {
+			t.Errorf("no field %s", f)
+		}
+		delete(fields, f)
+	}
+	if len(fields) > 0 {
+		t.Errorf("fields nobody knows of: %v", fields)
+	}
+	if o.err != "" {
+		t.Errorf("standard error: %s", o.err)
+	}
+}
+
+func TestFlagsHaveTheirDefaults(t *testing.T) {
+	o := run(new(gather), "-h")
+	if o.code != 0 || o.err != "" {
+		t.Fatalf("-h ended with status %d: %s", o.code, o.err)
+	}
+	want := map[string]string{
+		"ranks": "4", "rounds": "10", "rows": "1024", "cols": "1024", "tile": "128x128", "programs": "8",
+		"platform": `"auto"`, "json": "", "v": "", "heap": "",
+	}
+	got := map[string]string{}
+	last := ""
+	for _, line := range strings.Split(o.stdout, "\n") {
+		if f, ok := strings.CutPrefix(line, "  -"); ok {
+			last = strings.Fields(f)[0]
+			got[last] = ""
+		}
+		if _, d, ok := strings.Cut(line, "(default "); ok {
+			got[last] = strings.TrimSuffix(d, ")")
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+}
+
+func TestABadFlagEndsWithOneClearLineAndStatus2(t *testing.T) {
+	for args, says := range map[string]string{
+		"-ranks 0":             "-ranks: it is a whole number from 1 to 64",
+		"-ranks -1":            "-ranks: it is a whole number from 1 to 64",
+		"-ranks 65":            "-ranks: it is a whole number from 1 to 64",
+		"-ranks four":          "-ranks: it is a whole number from 1 to 64",
+		"-rounds 0":            "-rounds: it is a whole number from 1",
+		"-rounds 4294967296":   "to 4294967295",
+		"-rows 0":              "-rows: it is a whole number from 1",
+		"-rows 99999999999999": "-rows: it is a whole number from 1",
+		"-cols -3":             "-cols: it is a whole number from 1",
+		"-cols 1.5":            "-cols: it is a whole number from 1",
+		"-programs 0":          "-programs: it is a whole number from 1",
+		"-programs 1000000":    "-programs: it is a whole number from 1",
+		"-tile 0x4":            "ROWSxCOLS",
+		"-tile 4x0":            "ROWSxCOLS",
+		"-tile 4":              "ROWSxCOLS",
+		"-tile 4x4x4":          "ROWSxCOLS",
+		"-tile -4x4":           "ROWSxCOLS",
+		"-tile 4x99999999999":  "ROWSxCOLS",
+		"-platform nosuch":     `no platform is named "nosuch"; choose auto or one of: `,
+		"-heap -5":             "-heap is -5",
+		"-heap much":           "-heap",
+		"-json=perhaps":        "-json",
+		"-nosuch":              "-nosuch",
+		"-ranks":               "-ranks",
+		"extra":                `"extra"`,
+	} {
+		t.Run(args, func(t *testing.T) {
+			o := run(new(gather), strings.Fields(args)...)
+			if o.code != 2 || o.stdout != "" {
+				t.Errorf("status %d, standard output %q", o.code, o.stdout)
+			}
+			oneLine(t, o.err, says)
+		})
+	}
+}
+
+// oneLine checks that an error is one line, from this program, that says what
+// it must.
+func oneLine(t *testing.T, stderr, says string) {
+	t.Helper()
+	if n := strings.Count(stderr, "\n"); n != 1 || !strings.HasSuffix(stderr, "\n") {
+		t.Errorf("%d lines on standard error:\n%s", n, stderr)
+	}
+	if !strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, says) {
+		t.Errorf("standard error does not say %q: %s", says, stderr)
+	}
+}
+
+func TestWhatCannotBeDoneEndsWithOneClearLineAndStatus1(t *testing.T) {
+	small, err := rank.NewNode(rank.NodeConfig{RingBytes: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, says := range map[string]string{
+		"-heap 4096":                                              "no room for 8388608 bytes",
+		"-ranks 2 -rows 10 -cols 10 -heap 256":                    "no room for 400 bytes",
+		"-ranks 2 -rows 16777216 -cols 16777216":                  "1 TiB",
+		"-ranks 2 -rows 16 -cols 16 -tile 4x4 -programs 1":        "has no room",
+		"-ranks 3 -rows 90 -cols 4 -tile 1x4 -programs 1 -v":      "has no room",
+		"-ranks 2 -rows 4097 -cols 4097 -tile 1x1 -heap 70000000": "tiles",
+	} {
+		t.Run(args, func(t *testing.T) {
+			o := run(&gather{node: small}, append(strings.Fields(args), "-json")...)
+			if o.code != 1 || o.stdout != "" {
+				t.Errorf("status %d, standard output %q", o.code, o.stdout)
+			}
+			oneLine(t, o.err, says)
+		})
+	}
+}
+
+func TestStaleBytesAreFound(t *testing.T) {
+	copies := 0
+	node, err := rank.NewNode(rank.NodeConfig{
+		Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
+			if from.Device != 1 || to.Device != 0 || p.Op != sdma.OpCopyLinear && p.Op != sdma.OpCopyWindow {
+				return nil
+			}
+			if copies++; copies == 6 {
+				p.Copy.Src = p.Copy.Dst // what is there stays there
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := run(&gather{node: node}, strings.Fields("-ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")...)
+	if o.code != 1 {
+		t.Errorf("status %d", o.code)
+	}
+	if decode(t, o.stdout).AllRight {
+		t.Error("verified is true")
+	}
+	oneLine(t, o.err, "wrong bytes")
+}
+
+func TestWithoutJSONAPersonReadsWhatHappens(t *testing.T) {
+	o := run(new(gather), strings.Fields("-ranks 3 -rows 64 -cols 64 -tile 16x16 -rounds 2")...)
+	if o.code != 0 {
+		t.Fatalf("status %d: %s", o.code, o.err)
+	}
+	for _, part := range []string{"3 ranks", "2 rounds", "host platform", "bytes sent per round", "time per round", "GB/s", "every byte verified    true"} {
+		if !strings.Contains(o.stdout, part) {
+			t.Errorf("it does not say %q:\n%s", part, o.stdout)
+		}
+	}
+}
+
+func TestVerboseTellsOfEveryRound(t *testing.T) {
+	o := run(new(gather), strings.Fields("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 7 -json -v")...)
+	if n := strings.Count(o.err, "\nround ") + 1; n != 7 || o.code != 0 {
+		t.Errorf("status %d, %d lines about rounds:\n%s", o.code, n, o.err)
+	}
+}
+
+func TestTheProcessEndsWithTheStatusOfTheRun(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]int{
+		"-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2": 0,
+		"-ranks 2 -heap 1": 1,
+		"-ranks 0":         2,
+	} {
+		cmd := exec.Command(exe, strings.Fields(args)...)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		out, err := cmd.CombinedOutput()
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != want {
+			t.Errorf("%s: status %d, want %d: %s", args, got, want, out)
+		}
+	}
+}
