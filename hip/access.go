@@ -1,6 +1,7 @@
 package hip
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
@@ -81,6 +82,54 @@ func pieces(b []byte, do func([]byte)) {
 		runtime.Gosched()
 	}
 	do(b)
+}
+
+// LoadWord reads the word at off, wherever the memory is. Errors are those of
+// ReadAt.
+func (m *Memory) LoadWord(off int64) (uint64, error) {
+	if err := m.inside(off, 8); err != nil {
+		return 0, err
+	}
+	if m.Mapped() {
+		return m.Word(off).Load(), nil
+	}
+	var v [1]uint64
+	err := m.far.read(m.addr+uint64(off), wordBytes(v[:]))
+	return v[0], err
+}
+
+// StoreWord writes the word at off, wherever the memory is, and wakes its
+// waiters. Errors are those of ReadAt.
+func (m *Memory) StoreWord(off int64, v uint64) error {
+	if err := m.inside(off, 8); err != nil {
+		return err
+	}
+	if m.Mapped() {
+		m.Word(off).Store(v)
+		return nil
+	}
+	return m.far.write(m.addr+uint64(off), 8, 8, wordBytes([]uint64{v}))
+}
+
+// AwaitWord waits until ready holds of the word at off, wherever the memory is,
+// and returns the word's value as it saw it last. w must watch nothing. The
+// error is ctx's cause, or one of ReadAt.
+func (m *Memory) AwaitWord(ctx context.Context, w *Waiter, off int64, ready func(uint64) bool) (v uint64, err error) {
+	if m.Mapped() {
+		word := m.Word(off)
+		err = w.Await(ctx, word, ready, nil)
+		return word.Load(), err
+	}
+	w.Poll()
+	defer w.Unwatch()
+	for {
+		if v, err = m.LoadWord(off); err != nil || ready(v) {
+			return v, err
+		}
+		if err := w.Park(ctx); err != nil {
+			return v, err
+		}
+	}
 }
 
 // wordSpan is how many bytes n words take that are stride bytes apart.

@@ -73,6 +73,16 @@ func (m *Memory) Word(off int64) *Word {
 	return (*Word)(unsafe.Pointer(unsafe.SliceData(m.bytes[off : off+8])))
 }
 
+// Watch has w woken when the word at off is written; where the host is not told
+// of that, w polls.
+func (m *Memory) Watch(w *Waiter, off int64) {
+	if m.Mapped() {
+		w.Watch(m.Word(off))
+	} else {
+		w.Poll()
+	}
+}
+
 // Hold keeps the bytes from being given back until Release; it reports false
 // if they have gone already.
 func (m *Memory) Hold() bool {

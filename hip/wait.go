@@ -15,6 +15,8 @@ type Waiter struct {
 	ch      chan struct{}
 	watches [maxWatched]watch
 	n       int
+	polls   bool
+	pause   pause
 	timed   bool
 	written atomic.Int64 // when a watched word was first written, if timed
 }
@@ -62,6 +64,14 @@ func (w *Waiter) Watch(word *Word) {
 	b.mu.Unlock()
 }
 
+// Poll has every Park until Unwatch end by itself, after a pause that grows to
+// 100 µs: for what the host is not told of and must look at again.
+func (w *Waiter) Poll() {
+	if !w.polls {
+		w.polls, w.pause = true, pause{}
+	}
+}
+
 // Unwatch forgets every watched word. A wake-up that is already on its way may
 // still end the next Park.
 func (w *Waiter) Unwatch() {
@@ -82,6 +92,7 @@ func (w *Waiter) Unwatch() {
 		*t = watch{}
 	}
 	w.n = 0
+	w.polls = false
 }
 
 // Wake ends w's current or next Park. It may be called by anyone, at any time.
@@ -93,12 +104,19 @@ func (w *Waiter) Wake() {
 }
 
 // Park waits until a watched word is written, Wake is called or ctx ends, and
-// returns ctx's cause in the last case.
+// returns ctx's cause in the last case. After Poll it may end without either.
 func (w *Waiter) Park(ctx context.Context) error {
 	select {
 	case <-w.ch:
 		return nil
 	default:
+	}
+	if w.polls {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		w.pause.wait()
+		return nil
 	}
 	select {
 	case <-w.ch:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/triggeredplans/sluice/copyengine"
@@ -18,10 +19,19 @@ import (
 // earlier plan does; Done tells. When ctx ends, only the waiting is cut, and
 // the plan is CLOSING too. A second Close has no effect.
 func (p *Plan) Close(ctx context.Context) error {
-	s := p.shared
-	if !p.leave() {
+	first, err := p.leave()
+	switch {
+	case !first:
 		return nil
+	case err != nil:
+		return errors.Join(err, p.awaitClose(ctx))
 	}
+	return p.awaitClose(ctx)
+}
+
+// awaitClose waits for the other ranks and the plan's copies.
+func (p *Plan) awaitClose(ctx context.Context) error {
+	s := p.shared
 	if err := p.rank.EnterClose(ctx, s.closing); err != nil {
 		return p.wrap("Close", err)
 	}
@@ -36,22 +46,27 @@ func (p *Plan) Close(ctx context.Context) error {
 }
 
 // leave does the rank's own part of closing, once: its gates are opened and
-// its queues told. It reports false if that was done before.
-func (p *Plan) leave() bool {
+// its queues told. It reports false if that was done before. The error is that
+// of a device which cannot open the gates.
+func (p *Plan) leave() (bool, error) {
 	s := p.shared
 	s.mu.Lock()
 	first, open := s.machine.close(p.rank.ID())
 	s.mu.Unlock()
-	if open > 0 {
-		p.openGates(open)
+	if open == 0 {
+		return first, nil
 	}
-	return first
+	return first, p.openGates(open)
 }
 
 // openGates lets everything pass that queues hold of the rank's round.
-func (p *Plan) openGates(round uint64) {
-	p.shared.tables[p.rank.ID()].open(p.first, len(p.own), round)
+func (p *Plan) openGates(round uint64) error {
+	err := p.shared.tables[p.rank.ID()].open(p.first, len(p.own), round)
 	copyengine.Flush(&p.owner, p.queues)
+	if err != nil {
+		return p.wrap("opening the gates", err)
+	}
+	return nil
 }
 
 // Left has every rank look whether the one whose body has ended leaves chunks
@@ -73,7 +88,7 @@ func (s *shared) Done() <-chan struct{} { return s.done }
 func (s *shared) end() {
 	s.finish.Do(func() {
 		for _, p := range s.parts {
-			p.leave()
+			_, _ = p.leave() // gates that no longer open are those of a device that is lost
 		}
 		s.finished.Store(true)
 		s.world.Go(s.drain)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ type Plan struct {
 	owner    copyengine.Owner
 	queues   []*copyengine.Queue // to each peer, if the rank sends anything
 	programs []copyengine.Program
+	tables   []table // every rank's, as this rank sees them
 	waiter   *hip.Waiter
 	started  atomic.Int64          // hip.Clock of the last Start
 	fault    atomic.Pointer[error] // of a queue that carries the rank's chunks
@@ -228,7 +230,12 @@ func (s *shared) add(mine *proposal) *Plan {
 // chains that it sends to each peer.
 func (p *Plan) encode(first uint64) error {
 	s, r := p.shared, p.rank
-	s.tables[r.ID()].init(s, r.ID(), first)
+	if err := s.tables[r.ID()].init(s, r.ID(), first); err != nil {
+		return err
+	}
+	for _, t := range s.tables {
+		p.tables = append(p.tables, t.viewed())
+	}
 	if err := s.world.Node().Inject(inject.Encode, r.ID()); err != nil {
 		return err
 	}
@@ -303,7 +310,7 @@ func (s *shared) prepare([]*rank.Call) error {
 	if torn(err) {
 		s.machine.tore(err)
 		for _, p := range s.parts {
-			p.openGates(round)
+			err = errors.Join(err, p.openGates(round))
 		}
 	}
 	return err

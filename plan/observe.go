@@ -151,9 +151,25 @@ func (s *shared) observe(o *Observation) {
 		return
 	}
 	if running {
-		snap.Short, snap.More = s.short(nil, snap.Round, maxShort)
+		tables, err := s.look()
+		if err != nil {
+			return
+		}
+		snap.Short, snap.More = s.short(nil, tables, snap.Round, maxShort)
 	}
 	o.Plans = append(o.Plans, snap)
+}
+
+// look reads the tables of all ranks.
+func (s *shared) look() ([]table, error) {
+	tables := make([]table, len(s.tables))
+	for r, t := range s.tables {
+		tables[r] = t.viewed()
+		if err := tables[r].look(); err != nil {
+			return nil, err
+		}
+	}
+	return tables, nil
 }
 
 // states fills in what the machine knows, and reports whether some rank is in

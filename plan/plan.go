@@ -6,7 +6,6 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/hip"
-	"github.com/triggeredplans/sluice/kernels"
 	"github.com/triggeredplans/sluice/rank"
 )
 
@@ -105,14 +104,16 @@ func (p *Plan) Start(ctx context.Context) (Handle, error) {
 		return Handle{}, p.wrap("Start", err)
 	}
 	t := s.tables[p.rank.ID()]
-	if t.at.stamps != 0 {
-		if err := t.clearStamps(s); err != nil {
-			return Handle{}, p.wrap("Start", err)
-		}
+	err := t.begin(p.Round())
+	if err == nil && t.at.stamps != 0 {
+		err = t.clearStamps(s)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t.mem.Word(t.base + t.at.handle + 8*kernels.HandleRound).Store(s.machine.round)
+	if err != nil {
+		s.machine.fail(p.rank.ID(), err)
+		return Handle{}, p.wrap("Start", err)
+	}
 	s.machine.start(p.rank.ID())
 	p.started.Store(hip.Clock())
 	return Handle{plan: p, round: s.machine.round}, nil

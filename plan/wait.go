@@ -59,13 +59,13 @@ func (p *Plan) wait(ctx context.Context) error {
 		return err
 	}
 	for c := p.first; c < p.first+len(p.own); c++ {
-		if err := p.await(ctx, round, s.tables[me], c, kernels.GateReady); err != nil {
+		if err := p.await(ctx, round, &p.tables[me], c, kernels.GateReady); err != nil {
 			return err
 		}
 	}
-	for peer := range s.tables {
+	for peer := range p.tables {
 		for c := p.first; peer != me && c < p.first+len(p.own); c++ {
-			if err := p.await(ctx, round, s.tables[peer], c, kernels.GateArrival); err != nil {
+			if err := p.await(ctx, round, &p.tables[peer], c, kernels.GateArrival); err != nil {
 				return err
 			}
 		}
@@ -74,7 +74,7 @@ func (p *Plan) wait(ctx context.Context) error {
 		if s.chunks[c].owner == me {
 			continue
 		}
-		if err := p.await(ctx, round, s.tables[me], c, kernels.GateArrival); err != nil {
+		if err := p.await(ctx, round, &p.tables[me], c, kernels.GateArrival); err != nil {
 			return err
 		}
 	}
@@ -83,8 +83,14 @@ func (p *Plan) wait(ctx context.Context) error {
 			return p.ended(ctx, round, err)
 		}
 	}
+	if err := p.mine().look(); err != nil {
+		return err
+	}
 	return p.miscounted(round)
 }
+
+// mine is the rank's own table.
+func (p *Plan) mine() *table { return &p.tables[p.rank.ID()] }
 
 // looks is how often a wait looks before it parks, giving way in between.
 const looks = 16
@@ -114,7 +120,7 @@ func (p *Plan) awaitLaunches(ctx context.Context, round uint64) error {
 }
 
 // await waits until a field of chunk c's gate row in t has come to round.
-func (p *Plan) await(ctx context.Context, round uint64, t table, c int, field int64) error {
+func (p *Plan) await(ctx context.Context, round uint64, t *table, c int, field int64) error {
 	for range looks {
 		if reached(t.load(c, field), round) {
 			return nil
@@ -122,9 +128,12 @@ func (p *Plan) await(ctx context.Context, round uint64, t table, c int, field in
 		runtime.Gosched()
 	}
 	p.watchFaults()
-	p.waiter.Watch(t.mem.Word(t.gate(c, field)))
+	t.mem.Watch(p.waiter, t.gate(c, field))
 	defer p.waiter.Unwatch()
 	for {
+		if err := t.look(); err != nil {
+			return err
+		}
 		if reached(t.load(c, field), round) {
 			return nil
 		}
@@ -139,9 +148,9 @@ func (p *Plan) await(ctx context.Context, round uint64, t table, c int, field in
 
 // watchFaults has the waiter woken by marks that should not have been.
 func (p *Plan) watchFaults() {
-	t := p.shared.tables[p.rank.ID()]
-	p.waiter.Watch(t.fault(kernels.FaultForeign))
-	p.waiter.Watch(t.fault(kernels.FaultExtra))
+	t := p.mine()
+	t.mem.Watch(p.waiter, t.base+t.at.faults+kernels.FaultForeign)
+	t.mem.Watch(p.waiter, t.base+t.at.faults+kernels.FaultExtra)
 }
 
 // alarm is what ends a wait at once: a fault, a kernel that failed, or marks
@@ -154,8 +163,11 @@ func (p *Plan) alarm(round uint64) error {
 	if err := p.rank.KernelErr(); err != nil {
 		return err
 	}
-	t := p.shared.tables[p.rank.ID()]
-	if t.fault(kernels.FaultForeign).Load()+t.fault(kernels.FaultExtra).Load() > 0 {
+	t := p.mine()
+	if err := t.look(); err != nil {
+		return err
+	}
+	if t.fault(kernels.FaultForeign)+t.fault(kernels.FaultExtra) > 0 {
 		return p.miscounted(round)
 	}
 	return p.deserted(round)
@@ -170,8 +182,11 @@ func (p *Plan) deserted(round uint64) error {
 		if why == nil || o == p || !o.rank.Idle() {
 			continue
 		}
+		if err := p.tables[o.rank.ID()].look(); err != nil {
+			return err
+		}
 		for c := o.first; c < o.first+len(o.own); c++ {
-			if o.marksShort(c, round) != "" {
+			if s.marksShort(p.tables, c, round) != "" {
 				return &rank.GoneError{Call: "Wait of " + s.name, Rank: o.rank.ID(), Err: why}
 			}
 		}
@@ -183,7 +198,7 @@ func (p *Plan) deserted(round uint64) error {
 // be at most in this round, and returns a *MarksError if one is beyond.
 func (p *Plan) miscounted(round uint64) error {
 	s := p.shared
-	t := s.tables[p.rank.ID()]
+	t := p.mine()
 	var extra []Miscount
 	for c := p.first; c < p.first+len(p.own); c++ {
 		writers := uint64(s.chunks[c].writers)
@@ -191,13 +206,13 @@ func (p *Plan) miscounted(round uint64) error {
 			extra = append(extra, Miscount{Chunk: c, Owner: p.rank.ID(), Seen: seen - (round-1)*writers, Expected: writers})
 		}
 	}
-	foreign := t.fault(kernels.FaultForeign).Load()
+	foreign := t.fault(kernels.FaultForeign)
 	if len(extra) == 0 && foreign == 0 {
 		return nil
 	}
 	return &MarksError{
 		Plan: s.name, Rank: p.rank.ID(), Round: round, Extra: extra,
-		Foreign: foreign, Last: t.fault(kernels.FaultLast).Load(), First: p.first, Own: len(p.own),
+		Foreign: foreign, Last: t.fault(kernels.FaultLast), First: p.first, Own: len(p.own),
 	}
 }
 
@@ -209,5 +224,9 @@ func (p *Plan) ended(ctx context.Context, round uint64, err error) error {
 	if alarm := p.alarm(round); alarm != nil {
 		return alarm
 	}
-	return &TimeoutError{Plan: p.shared.name, Rank: p.rank.ID(), Round: round, Short: p.short(round), Running: p.rank.Running(), Err: context.Cause(ctx)}
+	short, err := p.short(round)
+	if err != nil {
+		return err
+	}
+	return &TimeoutError{Plan: p.shared.name, Rank: p.rank.ID(), Round: round, Short: short, Running: p.rank.Running(), Err: context.Cause(ctx)}
 }

@@ -50,8 +50,8 @@ func (r *Rank) Put(ctx context.Context, peer int, dst, src *heap.Tensor, o PutOp
 	if o.After != nil {
 		step.Gate = o.After.At(r.id).Addr()
 		used = append(used, o.After)
-		word := o.After.At(r.id)
-		flag = func() { raise(word.Memory().Word(word.Offset()+word.Block().Offset()), o.Value) }
+		at := o.After.Block().Offset() + o.After.Offset()
+		flag = func() { raise(r.Memory(), at, o.Value) }
 	}
 	q := r.queues[peer]
 	program, err := q.Compile(copyengine.Chain{step})
@@ -72,10 +72,11 @@ func (r *Rank) Put(ctx context.Context, peer int, dst, src *heap.Tensor, o PutOp
 	return err
 }
 
-// raise stores v in the word unless it is there already.
-func raise(w *hip.Word, v uint32) {
-	if w.LoadHalf(0) < v {
-		w.Store(uint64(v))
+// raise stores v in the word at off unless it is there already. A device that
+// is lost has faulted the queue, which then waits for nothing.
+func raise(m *hip.Memory, off int64, v uint32) {
+	if have, err := m.LoadWord(off); err == nil && uint32(have) < v {
+		_ = m.StoreWord(off, uint64(v))
 	}
 }
 
