@@ -28,7 +28,7 @@ type hostDevice int
 func (d hostDevice) Name() string { return fmt.Sprintf("host:%d", int(d)) }
 
 func (d hostDevice) Properties() Properties {
-	return Properties{Arch: "go", LargestCopy: 1 << 30, ClockHertz: 1e9}
+	return Properties{Arch: "go", LargestCopy: 1 << 30, ClockHertz: 1e9, HostClock: true}
 }
 
 func (d hostDevice) Alloc(n int64) (*Memory, error) {

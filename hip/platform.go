@@ -39,6 +39,8 @@ type Properties struct {
 	// ClockHertz is how often a second the clock counts with which kernels and
 	// copy engines stamp what they do; 0 if they cannot.
 	ClockHertz int64
+	// HostClock says that this clock is Clock.
+	HostClock bool
 }
 
 // pageSize is the alignment of allocations.

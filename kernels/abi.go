@@ -30,7 +30,7 @@ const (
 	HandleOwn               // how many chunks the rank owns
 	HandleTables            // address of a word per rank: its gate table's address
 	HandleFaults            // address of the fault row
-	HandleTrace             // address of the trace buffer, or 0
+	HandleTrace             // address of a word per chunk for when it was marked, or 0
 	HandleChunkWords        // first of the words per chunk
 )
 

@@ -14,6 +14,7 @@ type View struct {
 	gates   place // the rank's own gate table
 	tables  place // a word per rank: the address of its gate table
 	faults  place // the fault row
+	trace   place // a word per chunk, or nowhere
 	chunks  int
 	rank    int
 	round   uint64
@@ -73,6 +74,9 @@ func NewView(t *hip.Thread, handle uint64) View {
 	v.gates = hold("gate table", addr(HandleGates), int64(v.chunks)*GateRow/8)
 	v.tables = hold("table of gate tables", addr(HandleTables), int64(v.world))
 	v.faults = hold("fault row", addr(HandleFaults), FaultRow/8)
+	if at := addr(HandleTrace); at != 0 {
+		v.trace = hold("trace buffer", at, int64(v.chunks))
+	}
 	return v
 }
 
@@ -128,6 +132,9 @@ func (v *View) MarkReady(chunk int) {
 	last := v.round * v.chunkWord(chunk, 0)
 	switch marks := countMark(row); {
 	case marks == last:
+		if v.trace.m != nil {
+			v.trace.word(int64(chunk) * 8).Store(uint64(hip.Clock()))
+		}
 		openGate(row, v.round)
 	case marks > last:
 		v.faults.word(FaultExtra).Add(1)

@@ -7,5 +7,5 @@
 // that calls something else, leaves or is cancelled makes the collective fail
 // on every rank, with an error that says who did what.
 //
-// rank imports heap, copyengine, kernels and hip.
+// rank imports heap, copyengine, kernels, hip and timeline.
 package rank

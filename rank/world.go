@@ -15,6 +15,7 @@ import (
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/timeline"
 )
 
 // Node owns the queues between the places where ranks live. Worlds that share
@@ -39,6 +40,9 @@ type Config struct {
 	// CloseTimeout bounds how long closing waits for copies and kernels that are
 	// still going on; 0 means 10 s.
 	CloseTimeout time.Duration
+	// Timeline, if not nil, gets every round. Then kernels and copy engines stamp
+	// what they do, which costs room on the queues.
+	Timeline *timeline.Recorder
 }
 
 // MaxRanks bounds a world: its queues grow with the square of the ranks.
@@ -61,6 +65,7 @@ type World struct {
 	life     context.Context // of what goes on behind the ranks' backs
 	end      context.CancelFunc
 	finished sync.WaitGroup // goroutines under life
+	tally    Tally
 
 	mu      sync.Mutex
 	running bool
@@ -119,6 +124,7 @@ func Open(ctx context.Context, cfg Config) (_ *World, err error) {
 		name: fmt.Sprintf("world %d", worlds.Add(1)),
 		cfg:  cfg, platform: platform, node: cfg.Node, meeting: newRendezvous(cfg.Ranks),
 	}
+	w.tally.Ranks = make([]RankTally, cfg.Ranks)
 	w.life, w.end = context.WithCancel(context.Background())
 	if err := w.open(ctx); err != nil {
 		w.end()
@@ -194,6 +200,9 @@ func (w *World) Size() int { return len(w.ranks) }
 
 // Heap is the world's symmetric heap.
 func (w *World) Heap() *heap.Heap { return w.heap }
+
+// Timeline is the recorder of the world's Config, or nil.
+func (w *World) Timeline() *timeline.Recorder { return w.cfg.Timeline }
 
 // Node owns the world's queues.
 func (w *World) Node() *Node { return w.node }
