@@ -12,7 +12,8 @@ import (
 // Close ends the plan. Collective: it waits under ctx until every rank has
 // come to Close or its body has ended, since peers' copies can still touch
 // this rank's buffer. In the middle of a round, or before it, it opens this
-// rank's gates: the chunks are sent as they stand.
+// rank's gates: the chunks are sent as they stand, half-written where a kernel
+// is still writing.
 //
 // If the plan's copies are queued behind those of an earlier plan that still
 // waits, Close returns with the plan CLOSING, which ends by itself when the

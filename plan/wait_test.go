@@ -137,7 +137,7 @@ func TestMarksOfChunksThatAreNotTheRanksAreDroppedAndMakeWaitFail(t *testing.T) 
 						return err
 					}
 				}
-				if err := g.produce(p, h); err != nil {
+				if err := errors.Join(g.produce(p, h), r.Sync(ctx)); err != nil {
 					return err
 				}
 				err = p.Wait(ctx)
