@@ -100,8 +100,12 @@ func (s *shared) retire() {
 		if !s.isPrepared() {
 			return
 		}
+		tables, err := s.look()
+		if err != nil {
+			return
+		}
 		for i, p := range s.parts {
-			marks, extra := p.marks()
+			marks, extra := p.marks(&tables[i])
 			tally.Ranks[i].Marks += marks
 			tally.Ranks[i].Extra += extra
 		}
@@ -116,50 +120,6 @@ func (s *shared) isPrepared() bool {
 	return s.machine.prepared > 0
 }
 
-// marks counts the marks of the rank's chunks over all rounds, and those that
-// should not have been.
-func (p *Plan) marks() (marks, extra uint64) {
-	s := p.shared
-	t := s.tables[p.rank.ID()]
-	writers := make([]uint64, len(p.own))
-	if t.mem.LoadWords(t.gate(p.first, kernels.GateWriters), kernels.GateRow, writers) == nil {
-		for i, n := range writers {
-			marks += n - (s.first-1)*uint64(p.own[i].Writers)
-		}
-	}
-	var faults [kernels.FaultRow / 8]uint64
-	if t.mem.LoadWords(t.base+t.at.faults, 8, faults[:]) == nil {
-		extra = faults[kernels.FaultForeign/8] + faults[kernels.FaultExtra/8]
-	}
-	return marks, extra
-}
-
-// observe adds the plan to what is seen of its world.
-func (s *shared) observe(o *Observation) {
-	if !s.isPrepared() || s.block.Hold() != nil {
-		return
-	}
-	defer s.block.Release()
-	for i, p := range s.parts {
-		marks, extra := p.marks()
-		o.Ranks[i].Marks += marks
-		o.Ranks[i].ExtraMarks += extra
-	}
-	snap := Snapshot{Plan: s.name}
-	running := s.states(&snap)
-	if !s.progress(&snap) {
-		return
-	}
-	if running {
-		tables, err := s.look()
-		if err != nil {
-			return
-		}
-		snap.Short, snap.More = s.short(nil, tables, snap.Round, maxShort)
-	}
-	o.Plans = append(o.Plans, snap)
-}
-
 // look reads the tables of all ranks.
 func (s *shared) look() ([]table, error) {
 	tables := make([]table, len(s.tables))
@@ -170,6 +130,39 @@ func (s *shared) look() ([]table, error) {
 		}
 	}
 	return tables, nil
+}
+
+// marks counts the marks of the rank's chunks over all rounds, and those that
+// should not have been.
+func (p *Plan) marks(t *table) (marks, extra uint64) {
+	for i, c := range p.own {
+		marks += t.load(p.first+i, kernels.GateWriters) - (p.shared.first-1)*uint64(c.Writers)
+	}
+	return marks, t.fault(kernels.FaultForeign) + t.fault(kernels.FaultExtra)
+}
+
+// observe adds the plan to what is seen of its world.
+func (s *shared) observe(o *Observation) {
+	if !s.isPrepared() || s.block.Hold() != nil {
+		return
+	}
+	defer s.block.Release()
+	snap := Snapshot{Plan: s.name, Chunks: make([]Chunk, len(s.chunks))}
+	running := s.states(&snap)
+	tables, err := s.look()
+	if err != nil {
+		return // a device that is lost has told the plan's ranks
+	}
+	for i, p := range s.parts {
+		marks, extra := p.marks(&tables[i])
+		o.Ranks[i].Marks += marks
+		o.Ranks[i].ExtraMarks += extra
+		p.progress(&snap, tables)
+	}
+	if running {
+		snap.Short, snap.More = s.short(nil, tables, snap.Round, maxShort)
+	}
+	o.Plans = append(o.Plans, snap)
 }
 
 // states fills in what the machine knows, and reports whether some rank is in
@@ -191,57 +184,44 @@ func (s *shared) states(snap *Snapshot) (running bool) {
 	return running
 }
 
-// progress fills in the chunks from the gates. It reports false if a device
-// cannot be read.
-func (s *shared) progress(snap *Snapshot) bool {
-	gates := make([][]uint64, len(s.tables))
-	for r, t := range s.tables {
-		gates[r] = make([]uint64, len(s.chunks)*kernels.GateRow/8)
-		if t.mem.LoadWords(t.gate(0, 0), 8, gates[r]) != nil {
-			return false
-		}
+// progress fills in the rank's chunks from the gates.
+func (p *Plan) progress(snap *Snapshot, tables []table) {
+	me := p.rank.ID()
+	part := &snap.Ranks[me]
+	held := make([]bool, len(tables)) // on the queue to a peer something before the chunk is not through
+	for peer := range held {
+		held[peer] = p.isBehind(peer)
 	}
-	field := func(r, c int, f int64) uint64 { return gates[r][int64(c)*kernels.GateRow/8+f/8] }
-	snap.Chunks = make([]Chunk, len(s.chunks))
-	for r, p := range s.parts {
-		part := &snap.Ranks[r]
-		held := make([]bool, len(s.tables)) // something before the chunk is not there yet
-		for peer := range held {
-			held[peer] = p.isBehind(peer)
+	for i, c := range p.own {
+		id, writers := p.first+i, uint64(c.Writers)
+		ch := Chunk{Owner: me, Writers: writers, At: make([]Progress, len(tables))}
+		ch.Marks = tables[me].load(id, kernels.GateWriters) - (snap.Round-1)*writers
+		ready := reached(tables[me].load(id, kernels.GateReady), snap.Round)
+		delivered := ready
+		if ready {
+			part.Marked++
+			ch.At[me] = Marked
 		}
-		for c := p.first; c < p.first+len(p.own); c++ {
-			writers := uint64(s.chunks[c].writers)
-			ch := Chunk{Owner: r, Writers: writers, At: make([]Progress, len(s.tables))}
-			ch.Marks = field(r, c, kernels.GateWriters) - (snap.Round-1)*writers
-			ready := reached(field(r, c, kernels.GateReady), snap.Round)
-			delivered := ready
-			for peer := range ch.At {
-				switch {
-				case peer == r:
-					if ready {
-						ch.At[peer] = Marked
-					}
-					continue
-				case reached(field(peer, c, kernels.GateArrival), snap.Round):
-					ch.At[peer] = Arrived
-					continue
-				case ready && !held[peer]:
-					ch.At[peer] = Sent
-				case ready:
-					ch.At[peer] = Marked
-				}
-				held[peer], delivered = true, false
+		for peer := range ch.At {
+			if peer == me {
+				continue
 			}
-			if ready {
-				part.Marked++
+			switch {
+			case reached(tables[peer].load(id, kernels.GateArrival), snap.Round):
+				ch.At[peer] = Arrived
+				continue
+			case ready && !held[peer]:
+				ch.At[peer] = Sent
+			case ready:
+				ch.At[peer] = Marked
 			}
-			if delivered {
-				part.Delivered++
-			}
-			snap.Chunks[c] = ch
+			held[peer], delivered = true, false
 		}
+		if delivered {
+			part.Delivered++
+		}
+		snap.Chunks[id] = ch
 	}
-	return true
 }
 
 // isBehind says whether the rank's queue to a peer is at another plan.
