@@ -181,7 +181,8 @@ SLUICE_FN bool leader() {
 #if defined(SLUICE_HOST)
     return sluice_host_thread() == 0;
 #elif defined(SLUICE_AMD)
-    return (__builtin_amdgcn_workitem_id_x() | __builtin_amdgcn_workitem_id_y() | __builtin_amdgcn_workitem_id_z()) == 0;
+    return (__builtin_amdgcn_workitem_id_x() | __builtin_amdgcn_workitem_id_y() |
+            __builtin_amdgcn_workitem_id_z()) == 0;
 #elif defined(__clang__)
     return (__nvvm_read_ptx_sreg_tid_x() | __nvvm_read_ptx_sreg_tid_y() | __nvvm_read_ptx_sreg_tid_z()) == 0;
 #else

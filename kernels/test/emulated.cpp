@@ -39,17 +39,30 @@ class Host : public scenario::Backend {
     ~Host() override {
         for (void *p : all) std::free(p);
     }
-    void *alloc(std::size_t bytes) override {
+    scenario::word alloc(std::size_t bytes) override {
         void *p = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
         std::memset(p, 0, bytes);
         all.push_back(p);
-        return p;
+        return (scenario::word)p;
     }
+    void write(scenario::word to, const void *from, std::size_t bytes) override { std::memcpy((void *)to, from, bytes); }
+    void read(void *to, scenario::word from, std::size_t bytes) override { std::memcpy(to, (void *)from, bytes); }
     scenario::Run *launch(const char *kernel, unsigned blocks, unsigned threads,
                           const std::vector<scenario::word> &args) override {
         return new ThreadRun(kernel, blocks, threads, args);
     }
-    void yield() override { std::this_thread::yield(); }
+    unsigned gate(scenario::word addr) override {
+        std::this_thread::yield();
+        return __atomic_load_n((unsigned *)addr, __ATOMIC_ACQUIRE);
+    }
+    void copy(scenario::word to, scenario::word from, scenario::word width, scenario::word height,
+              scenario::word pitch) override {
+        for (scenario::word row = 0; row < height; row++)
+            std::memcpy((void *)(to + row * pitch), (void *)(from + row * pitch), width);
+    }
+    void signal(scenario::word addr, scenario::word round) override {
+        __atomic_store_n((scenario::word *)addr, round, __ATOMIC_RELEASE);
+    }
 
   private:
     std::vector<void *> all;
@@ -80,10 +93,11 @@ int pattern(scenario::word seed, scenario::word position, scenario::word bytes) 
 
 int trap(Host &on) {
     scenario::World w(on, 64, {1}, {1}, 1);
-    w.ranks[0].handle->version = SLUICE_ABI_VERSION + 1;
-    scenario::word args[] = {(scenario::word)w.ranks[0].handle, (scenario::word)w.ranks[0].buffer, 0, 8, 1, 8, 0, 0};
+    scenario::World::Rank &me = w.ranks[0];
+    ((sluice_handle *)me.handle)->version = SLUICE_ABI_VERSION + 1;
+    scenario::word args[] = {me.handle, me.buffer, 0, 8, 1, 8, 0, 0};
     if (sluice_host_launch("fill", 2, 4, args, 8) != SLUICE_HOST_TRAPPED) return 1;
-    return w.ranks[0].gates[0].writers != 0;
+    return w.gates(0, 0).writers != 0;
 }
 
 } // namespace

@@ -19,15 +19,30 @@ static word seed_of(word base, word rank, word round) {
     return base + (rank + 1) * 0x100000001B3ull + round * 0x9E3779B1ull;
 }
 
-static word address(const void *p) { return reinterpret_cast<word>(p); }
+// An Array is words, or other plain values, in a backend's memory.
+template <class T> class Array {
+  public:
+    Array(Backend &on, const std::vector<T> &values) : on(on), size(values.size()), at(on.alloc(bytes() + 1)) {
+        on.write(at, values.data(), bytes());
+    }
+    operator word() const { return at; }
+    std::vector<T> values() const {
+        std::vector<T> v(size);
+        on.read(v.data(), at, bytes());
+        return v;
+    }
+    T operator[](std::size_t i) const { return values()[i]; }
 
-template <class T> static T *make(Backend &on, std::size_t n) { return static_cast<T *>(on.alloc(n * sizeof(T))); }
+  private:
+    Backend &on;
+    std::size_t size;
+    word at;
+    std::size_t bytes() const { return size * sizeof(T); }
+};
 
-static word *words(Backend &on, const std::vector<word> &values) {
-    word *p = make<word>(on, values.size() ? values.size() : 1);
-    std::memcpy(p, values.data(), values.size() * sizeof(word));
-    return p;
-}
+typedef Array<word> Words;
+
+static std::vector<word> zeros(std::size_t n) { return std::vector<word>(n, 0); }
 
 // expect counts what is not as it must be.
 static unsigned long expect(const char *what, word got, word want) {
@@ -43,64 +58,72 @@ static unsigned long run(Backend &on, const char *kernel, unsigned blocks, unsig
 }
 
 World::World(Backend &on, std::size_t buffer, const std::vector<word> &counts, const std::vector<word> &writers,
-             word first_round) {
-    word all = writers.size(), first = 0;
-    word *tables = make<word>(on, counts.size());
+             word first_round)
+    : regions(writers.size()), on(on) {
+    word all = writers.size(), first = 0, tables = on.alloc(8 * counts.size());
     for (word rank = 0; rank < counts.size(); rank++) {
-        Rank r;
-        r.buffer = make<unsigned char>(on, buffer);
-        r.gates = make<sluice_gate_row>(on, all);
-        r.faults = make<sluice_fault_row>(on, 1);
-        r.handle = reinterpret_cast<sluice_handle *>(
-            on.alloc(sizeof(sluice_handle) + all * sizeof(sluice_chunk)));
-        *r.handle = sluice_handle{SLUICE_ABI_VERSION, all,          rank,           first_round,         address(r.gates),
-                                  counts.size(),      first,        counts[rank],   address(tables),     address(r.faults),
-                                  0};
-        tables[rank] = address(r.gates);
-        for (word c = 0; c < counts[rank]; c++) owner.push_back(rank);
+        Rank r = {on.alloc(buffer), on.alloc(all * sizeof(sluice_gate_row)),
+                  on.alloc(sizeof(sluice_handle) + all * sizeof(sluice_chunk)), on.alloc(sizeof(sluice_fault_row))};
+        sluice_handle h = {SLUICE_ABI_VERSION, all,   rank,         first_round, r.gates, counts.size(),
+                           first,              counts[rank], tables, r.faults,    0};
+        on.write(r.handle, &h, sizeof h);
+        on.write(tables + 8 * rank, &r.gates, 8);
+        owner.insert(owner.end(), counts[rank], rank);
         first += counts[rank];
         ranks.push_back(r);
     }
-    for (Rank &r : ranks) {
-        sluice_chunk *chunk = reinterpret_cast<sluice_chunk *>(r.handle + 1);
+    for (unsigned rank = 0; rank < ranks.size(); rank++)
         for (word c = 0; c < all; c++) {
-            chunk[c] = sluice_chunk{writers[c], owner[c]};
-            r.gates[c].ready = r.gates[c].arrival = first_round - 1;
-            r.gates[c].writers = (first_round - 1) * writers[c];
+            sluice_chunk chunk = {writers[c], owner[c]};
+            on.write(ranks[rank].handle + sizeof(sluice_handle) + c * sizeof chunk, &chunk, sizeof chunk);
+            set_gates(rank, c, sluice_gate_row{first_round - 1, first_round - 1, (first_round - 1) * writers[c], {}});
         }
-    }
-    regions.resize(all);
 }
 
 void World::round(word r) {
-    for (Rank &rank : ranks) rank.handle->round = r;
+    for (Rank &rank : ranks) on.write(rank.handle + offsetof(sluice_handle, round), &r, sizeof r);
 }
 
-void World::carry(Backend &on, unsigned from, word r) {
+void World::carry(unsigned from, word r) {
     for (word c = 0; c < owner.size(); c++) {
         if (owner[c] != from) continue;
-        while ((unsigned)__atomic_load_n(&ranks[from].gates[c].ready, __ATOMIC_ACQUIRE) < (unsigned)r) on.yield();
+        word row = c * sizeof(sluice_gate_row);
+        while (on.gate(ranks[from].gates + row + offsetof(sluice_gate_row, ready)) < (unsigned)r) continue;
         for (unsigned to = 0; to < ranks.size(); to++) {
             if (to == from) continue;
             for (const Region &region : regions[c])
-                for (word row = 0; row < region.height; row++) {
-                    word at = region.offset + row * region.pitch;
-                    std::memcpy(ranks[to].buffer + at, ranks[from].buffer + at, region.width);
-                }
-            __atomic_fetch_add(&ranks[to].gates[c].arrival, 1, __ATOMIC_ACQ_REL);
+                on.copy(ranks[to].buffer + region.offset, ranks[from].buffer + region.offset, region.width,
+                        region.height, region.pitch);
+            on.signal(ranks[to].gates + row + offsetof(sluice_gate_row, arrival), r);
         }
     }
 }
 
+sluice_gate_row World::gates(unsigned rank, word chunk) {
+    sluice_gate_row row;
+    on.read(&row, ranks[rank].gates + chunk * sizeof row, sizeof row);
+    return row;
+}
+
+void World::set_gates(unsigned rank, word chunk, const sluice_gate_row &row) {
+    on.write(ranks[rank].gates + chunk * sizeof row, &row, sizeof row);
+}
+
+sluice_fault_row World::faults(unsigned rank) {
+    sluice_fault_row row;
+    on.read(&row, ranks[rank].faults, sizeof row);
+    return row;
+}
+
 // table is what the consumer kernel reads.
-static word *table(Backend &on, const World &w) {
+static Words table(Backend &on, const World &w) {
     std::vector<word> prefix(1, 0), flat;
     for (const std::vector<Region> &chunk : w.regions) {
         for (const Region &r : chunk) flat.insert(flat.end(), {r.offset, r.width, r.height, r.pitch});
         prefix.push_back(flat.size() / 4);
     }
     prefix.insert(prefix.end(), flat.begin(), flat.end());
-    return words(on, prefix);
+    return Words(on, prefix);
 }
 
 // gather: two ranks produce tiles while their chunks are carried and the other
@@ -122,21 +145,20 @@ unsigned long gather(Backend &on, unsigned rounds, unsigned ctas, unsigned threa
             if (r.height > ROWS - top) r.height = ROWS - top;
             w.regions[rank * chunks + step / PER_CHUNK].push_back(r);
         }
-    word *regions = table(on, w), *errors = words(on, std::vector<word>(16, 0));
+    Words regions = table(on, w), errors(on, zeros(16));
     for (word r = first; r < first + rounds; r++) {
         w.round(r);
         std::vector<std::unique_ptr<Run>> runs;
         for (word rank = 0; rank < 2; rank++) {
             World::Rank &me = w.ranks[rank];
             runs.emplace_back(on.launch("consumer", ctas, threads,
-                                        {address(me.handle), address(me.buffer), address(regions), BASE,
-                                         address(errors + 8 * rank)}));
+                                        {me.handle, me.buffer, regions, BASE, errors + 64 * rank}));
             runs.emplace_back(on.launch("tiled", ctas, threads,
-                                        {address(me.handle), address(me.buffer), rank * half, ROWS, ROW, pitch,
-                                         TILE_ROWS, TILE, PER_CHUNK, GROUP, BASE}));
+                                        {me.handle, me.buffer, rank * half, ROWS, ROW, pitch, TILE_ROWS, TILE,
+                                         PER_CHUNK, GROUP, BASE}));
         }
-        w.carry(on, 0, r);
-        w.carry(on, 1, r);
+        w.carry(0, r);
+        w.carry(1, r);
         for (std::unique_ptr<Run> &run : runs)
             if (unsigned long bad = expect("gather", run->wait(), 0)) return bad;
     }
@@ -144,7 +166,7 @@ unsigned long gather(Backend &on, unsigned rounds, unsigned ctas, unsigned threa
     for (word rank = 0; rank < 2; rank++) {
         bad += expect("gather: wrong bytes", errors[8 * rank], 0);
         bad += expect("gather: chunks checked", errors[8 * rank + 2], 2 * chunks * rounds);
-        bad += expect("gather: extra marks", w.ranks[rank].faults->extra, 0);
+        bad += expect("gather: extra marks", w.faults(rank).extra, 0);
     }
     return bad;
 }
@@ -161,25 +183,27 @@ unsigned long windows(Backend &on) {
         World w(on, size, {1}, {3}, 1);
         World::Rank &me = w.ranks[0];
         std::vector<unsigned char> want(size, 0xEE);
-        std::memset(me.buffer, 0xEE, size);
+        on.write(me.buffer, want.data(), size);
         word seed = seed_of(++base, 0, 1);
         for (word row = 0; row < r.height; row++)
             for (word at = r.offset + row * r.pitch; at < r.offset + row * r.pitch + r.width; at++)
                 want[at] = (unsigned char)(lane(seed, at / 8) >> 8 * (at % 8));
-        bad += run(on, "fill", 3, 32,
-                   {address(me.handle), address(me.buffer), r.offset, r.width, r.height, r.pitch, base, 0});
-        bad += expect("windows: buffer", std::memcmp(want.data(), me.buffer, size) != 0, 0);
-        bad += expect("windows: ready", me.gates[0].ready, 1);
+        bad += run(on, "fill", 3, 32, {me.handle, me.buffer, r.offset, r.width, r.height, r.pitch, base, 0});
+        std::vector<unsigned char> got(size);
+        on.read(got.data(), me.buffer, size);
+        bad += expect("windows: as expected", got == want, true);
+        bad += expect("windows: ready", w.gates(0, 0).ready, 1);
         w.regions[0].push_back(r);
-        word *errors = words(on, std::vector<word>(8, 0)), *regions = table(on, w), wrong = 0;
+        word wrong = 0;
         if (r.width) { // the first and the last byte
             word last = r.offset + (r.height - 1) * r.pitch + r.width - 1;
-            me.buffer[r.offset] ^= 1;
-            if (last != r.offset) me.buffer[last] ^= 128;
+            got[r.offset] ^= 1;
+            if (last != r.offset) got[last] ^= 128;
             wrong = last != r.offset ? 2 : 1;
+            on.write(me.buffer, got.data(), size);
         }
-        bad += run(on, "consumer", 2, 32,
-                   {address(me.handle), address(me.buffer), address(regions), base, address(errors)});
+        Words regions = table(on, w), errors(on, zeros(8));
+        bad += run(on, "consumer", 2, 32, {me.handle, me.buffer, regions, base, errors});
         bad += expect("windows: wrong bytes found", errors[0], wrong);
         bad += expect("windows: chunk named", errors[1], wrong ? 1 : 0);
         bad += expect("windows: chunks checked", errors[2], 1);
@@ -190,7 +214,7 @@ unsigned long windows(Backend &on) {
 // A List is a CTA's operations for the script kernel.
 typedef std::vector<std::vector<word>> List;
 
-static word *program(Backend &on, const std::vector<List> &lists) {
+static Words program(Backend &on, const std::vector<List> &lists) {
     std::vector<word> all(1 + lists.size());
     all[0] = lists.size();
     for (std::size_t b = 0; b < lists.size(); b++) {
@@ -201,7 +225,7 @@ static word *program(Backend &on, const std::vector<List> &lists) {
         }
         all.insert(all.end(), 8, 0);
     }
-    return words(on, all);
+    return Words(on, all);
 }
 
 enum { END, FILL, MARK, WAIT, DELAY, SPIN, CHECK, AWAIT, STORE };
@@ -213,14 +237,14 @@ unsigned long scripts(Backend &on) {
     for (word n = 1; n <= 5; n++) {
         World w(on, 8192, {1}, {1}, n);
         World::Rank &me = w.ranks[0];
-        word buffer = address(me.buffer), seed = 5 * n;
-        word *flag = words(on, {0}), *errors = words(on, std::vector<word>(8, 0));
-        List gives = {{DELAY, 2000}, {FILL, buffer, 11, 500, 3, 700, seed}, {STORE, address(flag), n},
-                      {SPIN, 100},   {FILL, buffer, 4096, 4000, 1, 4000, seed}, {MARK, 0}};
-        List takes = {{AWAIT, address(flag), n}, {CHECK, buffer, 11, 500, 3, 700, seed, address(errors)},
-                      {WAIT, 0}, {CHECK, buffer, 4096, 4000, 1, 4000, seed, address(errors)},
-                      {CHECK, buffer, 4096, 4000, 1, 4000, seed + 1, address(errors)}};
-        bad += run(on, "script", 3, 32, {address(me.handle), address(program(on, {gives, takes}))});
+        word buffer = me.buffer, seed = 5 * n;
+        Words flag(on, {0}), errors(on, zeros(8));
+        List gives = {{DELAY, 2000}, {FILL, buffer, 11, 500, 3, 700, seed}, {STORE, flag, n},
+                      {SPIN, 100}, {FILL, buffer, 4096, 4000, 1, 4000, seed}, {MARK, 0}};
+        List takes = {{AWAIT, flag, n}, {CHECK, buffer, 11, 500, 3, 700, seed, errors},
+                      {WAIT, 0},        {CHECK, buffer, 4096, 4000, 1, 4000, seed, errors},
+                      {CHECK, buffer, 4096, 4000, 1, 4000, seed + 1, errors}};
+        bad += run(on, "script", 3, 32, {me.handle, program(on, {gives, takes})});
         word differ = 0;
         for (word at = 4096; at < 8096; at++) {
             unsigned shift = 8 * (at % 8);
@@ -228,7 +252,7 @@ unsigned long scripts(Backend &on) {
         }
         bad += expect("scripts: wrong bytes", errors[0], differ);
         bad += expect("scripts: checks", errors[2], 3);
-        bad += expect("scripts: word", *flag, n);
+        bad += expect("scripts: word", flag[0], n);
     }
     return bad;
 }
@@ -239,15 +263,15 @@ unsigned long faults(Backend &on) {
     World w(on, 64, {2, 1}, {2, 1, 1}, 6);
     World::Rank &me = w.ranks[0];
     List marks = {{MARK, 0}, {MARK, 2}, {MARK, 9}, {MARK, ~0ull}, {MARK, 1}, {MARK, 1}, {MARK, 1}, {WAIT, 77}};
-    unsigned long bad = run(on, "script", 1, 64, {address(me.handle), address(program(on, {marks}))});
-    bad += expect("faults: foreign", me.faults->foreign, 4);
-    bad += expect("faults: last", me.faults->last, 77);
-    bad += expect("faults: extra", me.faults->extra, 2);
-    bad += expect("faults: half marked", me.gates[0].ready, 5);
-    bad += expect("faults: half marked, writers", me.gates[0].writers, 11);
-    bad += expect("faults: marked", me.gates[1].ready, 6);
-    bad += expect("faults: marked, writers", me.gates[1].writers, 8);
-    bad += expect("faults: another rank's gate", me.gates[2].writers + me.gates[2].ready, 10);
+    unsigned long bad = run(on, "script", 1, 64, {me.handle, program(on, {marks})});
+    bad += expect("faults: foreign", w.faults(0).foreign, 4);
+    bad += expect("faults: last", w.faults(0).last, 77);
+    bad += expect("faults: extra", w.faults(0).extra, 2);
+    bad += expect("faults: half marked", w.gates(0, 0).ready, 5);
+    bad += expect("faults: half marked, writers", w.gates(0, 0).writers, 11);
+    bad += expect("faults: marked", w.gates(0, 1).ready, 6);
+    bad += expect("faults: marked, writers", w.gates(0, 1).writers, 8);
+    bad += expect("faults: another rank's gate", w.gates(0, 2).writers + w.gates(0, 2).ready, 10);
     return bad;
 }
 
@@ -255,23 +279,23 @@ unsigned long faults(Backend &on) {
 unsigned long progress(Backend &on) {
     World w(on, 64, {1, 1, 1}, {4, 1, 1}, 3);
     World::Rank &me = w.ranks[0];
-    word *out = words(on, std::vector<word>(8 + 4 * 3, 0));
-    me.gates[0].writers = 11;
-    me.gates[1].arrival = 3;
-    unsigned long bad = run(on, "progress", 1, 32, {address(me.handle), address(out), 5});
+    Words out(on, zeros(8 + 4 * 3));
+    w.set_gates(0, 0, sluice_gate_row{2, 0, 11, {}});
+    w.set_gates(0, 1, sluice_gate_row{0, 3, 0, {}});
+    unsigned long bad = run(on, "progress", 1, 32, {me.handle, out, 5});
     bad += expect("progress: short", out[0], 2);
     bad += expect("progress: looks", out[1], 5);
     bad += expect("progress: writers", out[8 + 2], 11);
     bad += expect("progress: arrived", out[12 + 1], 3);
     bad += expect("progress: not arrived", out[16 + 1], 2);
-    me.gates[0].ready = 3;
-    me.gates[2].arrival = 3;
-    w.ranks[1].gates[0].arrival = 3;
-    bad += run(on, "progress", 1, 32, {address(me.handle), address(out), 1});
+    w.set_gates(0, 0, sluice_gate_row{3, 0, 12, {}});
+    w.set_gates(0, 2, sluice_gate_row{0, 3, 0, {}});
+    w.set_gates(1, 0, sluice_gate_row{0, 3, 0, {}});
+    bad += run(on, "progress", 1, 32, {me.handle, out, 1});
     bad += expect("progress: one peer is missing", out[0], 1);
     bad += expect("progress: least arrival", out[8 + 3], 2);
-    w.ranks[2].gates[0].arrival = 3;
-    bad += run(on, "progress", 1, 32, {address(me.handle), address(out), 100});
+    w.set_gates(2, 0, sluice_gate_row{0, 3, 0, {}});
+    bad += run(on, "progress", 1, 32, {me.handle, out, 100});
     bad += expect("progress: nothing is short", out[0], 0);
     bad += expect("progress: looks when done", out[1], 1);
     return bad;
@@ -282,15 +306,16 @@ unsigned long looks(Backend &on) {
     const unsigned THREADS = 64;
     World w(on, 64, {1, 1}, {1, 1}, 9);
     World::Rank &me = w.ranks[0];
-    word *from = words(on, {4711}), *out = words(on, std::vector<word>(3 * THREADS, 7));
+    Words from(on, {4711}), out(on, std::vector<word>(3 * THREADS, 7));
     unsigned long bad = 0;
     for (word here = 0; here < 2; here++) {
-        me.gates[1].arrival = 8 + here;
-        bad += run(on, "peek", 1, THREADS, {address(me.handle), 1, 4, address(from), address(out)});
+        w.set_gates(0, 1, sluice_gate_row{0, 8 + here, 0, {}});
+        bad += run(on, "peek", 1, THREADS, {me.handle, 1, 4, from, out});
+        std::vector<word> seen = out.values();
         for (unsigned t = 0; t < THREADS; t++) {
-            bad += expect("looks: here", out[3 * t], here);
-            bad += expect("looks: made", out[3 * t + 1], here ? 1 : 4);
-            bad += expect("looks: word", out[3 * t + 2], here ? 4711 : 0);
+            bad += expect("looks: here", seen[3 * t], here);
+            bad += expect("looks: made", seen[3 * t + 1], here ? 1 : 4);
+            bad += expect("looks: word", seen[3 * t + 2], here ? 4711 : 0);
         }
     }
     return bad;
@@ -302,14 +327,15 @@ unsigned long orders(Backend &on) {
     for (word m = 1; m <= 7; m += 2)
         for (word n = 1; n <= 6; n++)
             for (word group = 1; group <= 9; group += 4) {
-                word *out = words(on, std::vector<word>(m * n, ~0ull));
-                bad += run(on, "evaluate", 2, 32, {address(out), m * n, m, n, group});
+                Words out(on, std::vector<word>(m * n, ~0ull));
+                bad += run(on, "evaluate", 2, 32, {out, m * n, m, n, group});
+                std::vector<word> order = out.values();
                 for (word step = 0; step < m * n; step++)
-                    bad += expect("orders: tile", out[step], sluice::tile_of(step, m, n, group));
+                    bad += expect("orders: tile", order[step], sluice::tile_of(step, m, n, group));
             }
-    word *out = words(on, std::vector<word>(6, 0));
+    Words out(on, zeros(6));
     const word snake[6] = {0, 1, 2, 5, 4, 3};
-    bad += run(on, "snake_order", 1, 32, {address(out), 6, 2, 3, 0});
+    bad += run(on, "snake_order", 1, 32, {out, 6, 2, 3, 0});
     for (word step = 0; step < 6; step++) bad += expect("orders: the module's own", out[step], snake[step]);
     return bad;
 }
@@ -334,13 +360,15 @@ static unsigned long one_product(Backend &on, unsigned threads, word m, word n, 
     World w(on, offset + m * pitch, std::vector<word>(1, tiles_all), std::vector<word>(tiles_all, 1), 1);
     World::Rank &me = w.ranks[0];
     std::normal_distribution<double> normal;
-    unsigned short *a = make<unsigned short>(on, m * k), *b = make<unsigned short>(on, k * n);
-    for (word i = 0; i < m * k; i++) a[i] = bfloat(normal(random));
-    for (word i = 0; i < k * n; i++) b[i] = bfloat(normal(random));
-    unsigned short *out = reinterpret_cast<unsigned short *>(me.buffer + offset);
-    for (word i = 0; i < m * pitch / 2; i++) out[i] = CANARY;
+    std::vector<unsigned short> a(m * k), b(k * n), out((offset + m * pitch) / 2, CANARY);
+    for (unsigned short &x : a) x = bfloat(normal(random));
+    for (unsigned short &x : b) x = bfloat(normal(random));
+    on.write(me.buffer, out.data(), 2 * out.size());
     unsigned long bad = run(on, "matmul", 3, threads,
-                            {address(me.handle), address(me.buffer), offset, pitch, address(a), address(b), m, n, k, 1, 2});
+                            {me.handle, me.buffer, offset, pitch, Array<unsigned short>(on, a),
+                             Array<unsigned short>(on, b), m, n, k, 1, 2});
+    on.read(out.data(), me.buffer, 2 * out.size());
+    out.erase(out.begin(), out.begin() + offset / 2);
     double error = 0, norm = 0;
     for (word i = 0; i < m; i++) {
         for (word j = 0; j < n; j++) {
@@ -357,7 +385,7 @@ static unsigned long one_product(Backend &on, unsigned threads, word m, word n, 
         std::fprintf(stderr, "product: %llu x %llu x %llu: relative error %g\n", m, n, k, relative);
         bad++;
     }
-    for (word c = 0; c < tiles_all; c++) bad += expect("product: ready", me.gates[c].ready, 1);
+    for (word c = 0; c < tiles_all; c++) bad += expect("product: ready", w.gates(0, c).ready, 1);
     return bad;
 }
 

@@ -1,5 +1,5 @@
-// What the kernels must do, acted out on memory that host and kernels share.
-// A backend (host threads, a GPU) supplies it and the launches.
+// What the kernels must do, acted out on any backend (host threads, a GPU) that
+// has memory, launches and copies.
 #ifndef SLUICE_SCENARIO_H
 #define SLUICE_SCENARIO_H
 
@@ -23,35 +23,47 @@ class Run {
 class Backend {
   public:
     virtual ~Backend() {}
-    // alloc returns zeroed memory whose pointer is also its address, aligned to
-    // 256 bytes, that lives as long as the backend.
-    virtual void *alloc(std::size_t bytes) = 0;
+    // alloc returns the address of zeroed memory, aligned to 256 bytes, that
+    // lives as long as the backend. Nothing allocates while kernels wait.
+    virtual word alloc(std::size_t bytes) = 0;
+    virtual void write(word to, const void *from, std::size_t bytes) = 0;
+    virtual void read(void *to, word from, std::size_t bytes) = 0;
     // launch starts a kernel beside all others.
     virtual Run *launch(const char *kernel, unsigned blocks, unsigned threads, const std::vector<word> &args) = 0;
-    virtual void yield() = 0;
+
+    // What copy engines do: look at a gate, copy a window whose rows are pitch
+    // bytes apart, signal.
+    virtual unsigned gate(word addr) = 0;
+    virtual void copy(word to, word from, word width, word height, word pitch) = 0;
+    virtual void signal(word addr, word round) = 0;
 };
 
 struct Region {
     word offset, width, height, pitch;
 };
 
-// A World is ranks with a buffer, a gate table and a handle each.
-struct World {
+// A World is ranks with a buffer, a gate table, a handle and a fault row each.
+class World {
+  public:
     struct Rank {
-        unsigned char *buffer;
-        sluice_gate_row *gates;
-        sluice_handle *handle;
-        sluice_fault_row *faults;
+        word buffer, gates, handle, faults;
     };
     std::vector<Rank> ranks;
     std::vector<std::vector<Region>> regions; // of every chunk
-    std::vector<word> owner;
 
-    // each rank owns counts[rank] chunks of so many writers.
+    // Rank r owns counts[r] chunks; chunk c has writers[c] writers.
     World(Backend &on, std::size_t buffer, const std::vector<word> &counts, const std::vector<word> &writers,
           word first_round);
-    void round(word r);                        // of every handle
-    void carry(Backend &on, unsigned from, word r); // a rank's copy engines, for one round
+    void round(word r); // of every handle
+    // carry is a rank's copy engines, for one round.
+    void carry(unsigned from, word r);
+    sluice_gate_row gates(unsigned rank, word chunk);
+    void set_gates(unsigned rank, word chunk, const sluice_gate_row &row);
+    sluice_fault_row faults(unsigned rank);
+
+  private:
+    Backend &on;
+    std::vector<word> owner;
 };
 
 // Each returns how much was wrong, and says what on standard error.
