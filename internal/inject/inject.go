@@ -1,5 +1,3 @@
-// Package inject lets tests make a step of a collective fail on one rank. A
-// nil Func injects nothing.
 package inject
 
 // Step is a place where a failure can be injected.
