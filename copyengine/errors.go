@@ -10,6 +10,9 @@ import (
 // waits for its flag, and what is prepared would wait behind it.
 var ErrPutWaits = errors.New("copyengine: a Put waits on the queue")
 
+// ErrEnded is returned for use of a queue that its last world has given back.
+var ErrEnded = errors.New("copyengine: the queue has ended with its last world; open a new world")
+
 // errNoRoom says that a Put must wait for earlier ones.
 var errNoRoom = errors.New("copyengine: no room for the Put yet")
 

@@ -66,15 +66,16 @@ func (l *ledger) advance(passed uint64) {
 	for n < len(l.puts) && l.puts[n].end <= passed {
 		n++
 	}
-	l.dropPuts(n)
+	l.dropPuts(n, nil)
 }
 
-// dropPuts forgets the first n puts.
-func (l *ledger) dropPuts(n int) {
+// dropPuts forgets the first n puts, which were carried unless lost says why
+// not.
+func (l *ledger) dropPuts(n int, lost error) {
 	for i := range n {
 		l.putHeld -= l.puts[i].cost
 		if l.puts[i].Done != nil {
-			l.puts[i].Done()
+			l.puts[i].Done(lost)
 		}
 	}
 	l.puts = slices.Delete(l.puts, 0, n)

@@ -62,8 +62,8 @@ func Prepare(items []Item, round uint64) (rank int, err error) {
 // admit says whether the item may be prepared.
 func (it Item) admit() error {
 	q := it.Queue
-	if f := q.Fault(); f != nil {
-		return f
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if err := q.node.Inject(inject.Reserve, it.Owner.Rank); err != nil {
 		return err

@@ -17,6 +17,7 @@ type Queue struct {
 	node  *Node
 	dev   hip.Device
 	users int // under the node's lock
+	maker func(*Queue) (Hardware, error)
 
 	fault   atomic.Pointer[FaultError]
 	changes hip.Word // grows with every start, flush, removal and fault
@@ -56,7 +57,7 @@ func (q *Queue) Compile(c Chain) (Program, error) {
 
 // make gives the queue new hardware and probes it.
 func (q *Queue) make(ctx context.Context) error {
-	hw, err := newHardware(q)
+	hw, err := q.maker(q)
 	if err != nil {
 		return fmt.Errorf("copyengine: making queue %s: %w", q.Name(), err)
 	}
@@ -73,9 +74,14 @@ func (q *Queue) make(ctx context.Context) error {
 func (q *Queue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.stop(ErrEnded)
+}
+
+// stop ends the hardware. What was put and not carried is lost for that reason.
+func (q *Queue) stop(why error) {
 	q.hw.Close()
 	q.ended = true
-	q.ledger.dropPuts(len(q.ledger.puts))
+	q.ledger.dropPuts(len(q.ledger.puts), why)
 }
 
 // faulted is called by the engine, which must not wait for the queue's lock:
@@ -89,19 +95,50 @@ func (q *Queue) faulted(engine string, err error) {
 	go func() {
 		q.mu.Lock()
 		defer q.mu.Unlock()
+		if q.fault.Load() != f || q.ended { // it has been made anew meanwhile, or is gone
+			return
+		}
 		for i := range q.ledger.entries {
 			if told := q.ledger.entries[i].owner.Faulted; told != nil {
 				told(f)
 			}
 		}
+		// If it cannot be made anew it stays faulted, and says so to who uses it.
+		_ = q.renew(context.Background(), f)
 		q.changes.Add(1)
 	}()
+}
+
+// renew gives a queue that has faulted new hardware, unless plans have copies
+// on it: then the last of them to go does. It is called under the lock.
+func (q *Queue) renew(ctx context.Context, f *FaultError) error {
+	if len(q.ledger.entries) > 0 {
+		return nil
+	}
+	q.stop(f)
+	if err := q.make(ctx); err != nil {
+		return err
+	}
+	q.fault.Store(nil)
+	return nil
 }
 
 // Fault is the *FaultError of a queue whose engine has stopped, or nil.
 func (q *Queue) Fault() error {
 	if f := q.fault.Load(); f != nil {
 		return f
+	}
+	return nil
+}
+
+// usable says why nothing can be put on the queue any more. It is called under
+// the lock.
+func (q *Queue) usable() error {
+	if f := q.Fault(); f != nil {
+		return f
+	}
+	if q.ended {
+		return fmt.Errorf("queue %s: %w", q.Name(), ErrEnded)
 	}
 	return nil
 }
@@ -207,7 +244,10 @@ func (q *Queue) Drain(ctx context.Context, w *hip.Waiter, o *Owner) error {
 		return nil
 	}
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
-		return l.find(o) == nil, q.Fault()
+		if l.find(o) == nil {
+			return true, nil
+		}
+		return false, q.Fault()
 	})
 }
 
@@ -216,22 +256,13 @@ func (q *Queue) Drain(ctx context.Context, w *hip.Waiter, o *Owner) error {
 func (q *Queue) Forget(ctx context.Context, o *Owner) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.fault.Load() == nil {
+	f := q.fault.Load()
+	if f == nil {
 		return nil
 	}
 	q.ledger.remove(o)
 	q.changes.Add(1)
-	if len(q.ledger.entries) > 0 {
-		return nil
-	}
-	q.hw.Close()
-	q.ended = true
-	q.ledger.dropPuts(len(q.ledger.puts))
-	if err := q.make(ctx); err != nil {
-		return err // the queue stays faulted
-	}
-	q.fault.Store(nil)
-	return nil
+	return q.renew(ctx, f)
 }
 
 // Put is something that a host sends at once.
@@ -242,17 +273,19 @@ type Put struct {
 	// calls it.
 	Flag func()
 	// Done, if not nil, is called once the engine has passed the program and
-	// somebody looks at the queue. It must not call the queue.
-	Done func()
+	// somebody looks at the queue, or with why it never will. It must not call
+	// the queue.
+	Done func(lost error)
 }
 
 // Put sends a program now, behind earlier puts. It is refused while copies are
-// prepared on the queue, and waits under ctx for room.
+// prepared on the queue, and waits under ctx for room. The error is ErrEnded
+// once the queue's last world has given it back.
 func (q *Queue) Put(ctx context.Context, w *hip.Waiter, p Put) error {
 	cost := p.Program.Cost()
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
-		if f := q.Fault(); f != nil {
-			return false, f
+		if err := q.usable(); err != nil {
+			return false, err
 		}
 		switch err := l.admitPut(cost); err {
 		case nil:
@@ -274,7 +307,8 @@ func (q *Queue) Put(ctx context.Context, w *hip.Waiter, p Put) error {
 	})
 }
 
-// Quiet waits until everything that was put before it has been carried.
+// Quiet waits until everything that was put before it has been carried, or is
+// lost to a fault, of which the Done of each Put tells.
 func (q *Queue) Quiet(ctx context.Context, w *hip.Waiter) error {
 	var upTo uint64
 	var err error
@@ -287,7 +321,13 @@ func (q *Queue) Quiet(ctx context.Context, w *hip.Waiter) error {
 		return err
 	}
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
-		return len(l.puts) == 0 || l.puts[0].end > upTo, q.Fault()
+		switch {
+		case len(l.puts) == 0 || l.puts[0].end > upTo:
+			return true, nil
+		case len(l.entries) > 0: // only then a fault outlives its puts
+			return false, q.Fault()
+		}
+		return false, nil
 	})
 }
 

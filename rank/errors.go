@@ -12,7 +12,37 @@ var (
 	ErrReturned = errors.New("its body has returned")
 	// ErrGoexit is the error of a rank whose body called runtime.Goexit.
 	ErrGoexit = errors.New("its body called runtime.Goexit")
+	// ErrRunning is returned for what a world cannot do while its ranks run.
+	ErrRunning = errors.New("rank: the world is running; do it when Run has returned")
+	// ErrNoTensor and ErrForeign are why a rank cannot use a tensor.
+	ErrNoTensor = errors.New("there is no tensor; make one with Zeros")
+	ErrForeign  = errors.New("the tensor is of another world; use one that this world's Zeros made")
 )
+
+// TensorError says that a tensor cannot be used for what it was passed to.
+type TensorError struct {
+	Op   string // the call
+	Rank int    // whose tensor it is
+	Err  error
+}
+
+func (e *TensorError) Error() string {
+	return fmt.Sprintf("rank: %s on rank %d: %v", e.Op, e.Rank, e.Err)
+}
+func (e *TensorError) Unwrap() error { return e.Err }
+
+// ArgumentError says that a kernel cannot be launched with an argument.
+type ArgumentError struct {
+	Kernel string
+	Rank   int
+	Index  int // of the argument, from 0
+	Err    error
+}
+
+func (e *ArgumentError) Error() string {
+	return fmt.Sprintf("rank: launch of %s on rank %d: argument %d: %v", e.Kernel, e.Rank, e.Index, e.Err)
+}
+func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // Error is the failure of one rank's body.
 type Error struct {

@@ -25,8 +25,11 @@ type Argument interface {
 	Use(r *Rank) (arg hip.Arg, done func(), err error)
 }
 
-// NewStream makes one more stream of the rank.
+// NewStream makes one more stream of the rank, until its world is closed.
 func (r *Rank) NewStream() (*Stream, error) {
+	if err := r.world.alive(); err != nil {
+		return nil, err
+	}
 	s, err := r.device.NewStream()
 	if err != nil {
 		return nil, err
@@ -47,8 +50,8 @@ func (r *Rank) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 // was launched on the stream before. Arguments are tensors (their address),
 // plans' handles, and integers and floats of Go's types, which keep their size
 // (int and bool are 64 bits). Tensors and handles are kept until the kernel
-// has ended. A kernel that failed earlier makes Launch fail with its
-// *hip.KernelError.
+// has ended. The error is an *ArgumentError if an argument is none; a kernel
+// that failed earlier makes Launch fail with its *hip.KernelError.
 func (s *Stream) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 	l := hip.Launch{Func: &hip.Function{Name: k.Name, Go: k.Go}, Grid: grid, Env: &s.rank.copier}
 	var uses []func()
@@ -61,7 +64,7 @@ func (s *Stream) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 		arg, done, err := s.rank.argument(a)
 		if err != nil {
 			end()
-			return fmt.Errorf("rank: launch of %s on rank %d: argument %d: %w", k.Name, s.rank.id, i, err)
+			return &ArgumentError{Kernel: k.Name, Rank: s.rank.id, Index: i, Err: err}
 		}
 		l.Args = append(l.Args, arg)
 		if done != nil {
@@ -82,7 +85,7 @@ func (r *Rank) argument(a any) (hip.Arg, func(), error) {
 	case Argument:
 		return a.Use(r)
 	case *heap.Tensor:
-		if err := a.Err(); err != nil {
+		if err := r.usable(a); err != nil {
 			return hip.Arg{}, nil, err
 		}
 		if err := a.Block().Hold(); err != nil {

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/triggeredplans/sluice/copyengine"
@@ -24,10 +25,26 @@ type PutOptions struct {
 type PutError struct {
 	Rank, Peer int
 	Why        string
+	Err        error // the cause, or nil
 }
 
 func (e *PutError) Error() string {
-	return fmt.Sprintf("rank: Put from rank %d to rank %d: %s", e.Rank, e.Peer, e.Why)
+	s := fmt.Sprintf("rank: Put from rank %d to rank %d: %s", e.Rank, e.Peer, e.Why)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *PutError) Unwrap() error { return e.Err }
+
+// checkPeer refuses a peer that is none, with a *PutError, and use of a closed
+// world.
+func (r *Rank) checkPeer(peer int) error {
+	if peer < 0 || peer >= r.Size() || peer == r.id {
+		return &PutError{Rank: r.id, Peer: peer, Why: fmt.Sprintf("the peer is another rank of the world, 0 to %d", r.Size()-1)}
+	}
+	return r.world.alive()
 }
 
 // Put has the copy engine copy src of this rank to dst of a peer, and returns
@@ -35,7 +52,9 @@ func (e *PutError) Error() string {
 // tensors have as many rows and bytes in a row; either may be a window of a
 // larger one. Puts to a peer are carried in order. They are refused, with a
 // *copyengine.ExclusionError, while a plan has copies prepared towards the
-// peer, and wait under ctx for room on the queue.
+// peer, and wait under ctx for room on the queue. The tensors are kept until
+// the data has been carried. The error is a *PutError if an argument is wrong,
+// ErrClosed, or a *copyengine.FaultError if the queue has stopped.
 func (r *Rank) Put(ctx context.Context, peer int, dst, src *heap.Tensor, o PutOptions) error {
 	if err := r.checkPut(peer, dst, src, o); err != nil {
 		return err
@@ -65,7 +84,11 @@ func (r *Rank) Put(ctx context.Context, peer int, dst, src *heap.Tensor, o PutOp
 			return err
 		}
 	}
-	err = q.Put(ctx, r.waiter, copyengine.Put{World: r.world.name, Program: program, Flag: flag, Done: func() { release(used) }})
+	done := func(lost error) {
+		release(used)
+		r.lost[peer].note(lost)
+	}
+	err = q.Put(ctx, hip.NewWaiter(), copyengine.Put{World: r.world.name, Program: program, Flag: flag, Done: done})
 	if err != nil {
 		release(used)
 	}
@@ -90,8 +113,8 @@ func (r *Rank) checkPut(peer int, dst, src *heap.Tensor, o PutOptions) error {
 	fail := func(format string, args ...any) error {
 		return &PutError{Rank: r.id, Peer: peer, Why: fmt.Sprintf(format, args...)}
 	}
-	if peer < 0 || peer >= r.Size() || peer == r.id {
-		return fail("the peer is another rank of the world, 0 to %d", r.Size()-1)
+	if err := r.checkPeer(peer); err != nil {
+		return err
 	}
 	for _, t := range []struct {
 		name string
@@ -99,16 +122,16 @@ func (r *Rank) checkPut(peer int, dst, src *heap.Tensor, o PutOptions) error {
 		word bool
 		need bool
 	}{{"dst", dst, false, true}, {"src", src, false, true}, {"Signal", o.Signal, true, false}, {"After", o.After, true, false}} {
-		switch {
-		case t.t == nil && !t.need:
+		if t.t == nil && !t.need {
 			continue
-		case t.t == nil:
-			return fail("%s is nil", t.name)
-		case t.t.Err() != nil:
-			return fail("%s: %v", t.name, t.t.Err())
-		case t.t.At(r.id).Memory() != r.Memory():
-			return fail("%s is a tensor of another world", t.name)
-		case t.word && t.t.DType().Size() != 8:
+		}
+		if err := r.usable(t.t); err != nil {
+			return &PutError{Rank: r.id, Peer: peer, Why: t.name, Err: err}
+		}
+		if t.t.Len() == 0 {
+			return fail("%s has no elements", t.name)
+		}
+		if t.word && t.t.DType().Size() != 8 {
 			return fail("%s has elements of type %v; it is a tensor of 64-bit words", t.name, t.t.DType())
 		}
 	}
@@ -127,12 +150,15 @@ func (r *Rank) putCopies(dst, src *heap.Tensor) []copyengine.Copy {
 			Src: src.Addr(), Dst: dst.Addr(), Width: int64(s.Cols * s.Elem), Height: int64(s.Rows), SrcPitch: s.Pitch, DstPitch: d.Pitch,
 		}}
 	}
-	var copies []copyengine.Copy
-	most := r.device.Properties().LargestCopy
-	for off, n := int64(0), src.Size(); off < n; off += most {
+	return pieces(src.Addr(), dst.Addr(), src.Size(), r.device.Properties().LargestCopy)
+}
+
+// pieces is one range of bytes in copies of at most so many.
+func pieces(src, dst uint64, n, most int64) (copies []copyengine.Copy) {
+	for off := int64(0); off < n; off += most {
 		w := min(most, n-off)
 		copies = append(copies, copyengine.Copy{
-			Src: src.Addr() + uint64(off), Dst: dst.Addr() + uint64(off), Width: w, Height: 1, SrcPitch: w, DstPitch: w,
+			Src: src + uint64(off), Dst: dst + uint64(off), Width: w, Height: 1, SrcPitch: w, DstPitch: w,
 		})
 	}
 	return copies
@@ -140,10 +166,12 @@ func (r *Rank) putCopies(dst, src *heap.Tensor) []copyengine.Copy {
 
 // Quiet waits until everything that this rank has put to a peer before it is
 // there. Like Put it is refused while a plan has copies prepared towards the
-// peer.
+// peer. If some of it was lost, because the queue stopped, the error says so
+// once.
 func (r *Rank) Quiet(ctx context.Context, peer int) error {
-	if peer < 0 || peer >= r.Size() || peer == r.id {
-		return &PutError{Rank: r.id, Peer: peer, Why: fmt.Sprintf("the peer is another rank of the world, 0 to %d", r.Size()-1)}
+	if err := r.checkPeer(peer); err != nil {
+		return err
 	}
-	return r.queues[peer].Quiet(ctx, r.waiter)
+	err := r.queues[peer].Quiet(ctx, hip.NewWaiter())
+	return errors.Join(err, r.lost[peer].take())
 }

@@ -2,6 +2,7 @@ package rank
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -11,18 +12,20 @@ import (
 )
 
 // Rank is one of a world's N equal parts. Its collective calls are made by one
-// goroutine at a time, normally the one that runs the rank's body.
+// goroutine at a time, normally the one that runs the rank's body; the others
+// may be made by any.
 type Rank struct {
 	id       int
 	world    *World
 	device   hip.Device
 	endpoint copyengine.Endpoint
-	waiter   *hip.Waiter
 	stream   *Stream
 	queues   []*copyengine.Queue // to each peer; nil to itself
 
 	copier  copier
+	lost    [MaxRanks]loss // of what was put to each peer
 	barrier Call
+	ended   error // of the last body
 
 	mu      sync.Mutex
 	streams []*Stream
@@ -83,9 +86,9 @@ func (r *Rank) Zeros(ctx context.Context, dt heap.DType, shape ...int) (*heap.Te
 	if err != nil {
 		return nil, err
 	}
-	mine.block.Zero(r.id)
+	err = mine.block.Zero(r.id)
 	// A peer may put into the tensor as soon as its Zeros returns.
-	if err := r.Meet(ctx, &Call{Op: "Zeros"}); err != nil {
+	if err := r.Meet(ctx, &Call{Op: "Zeros", Err: err}); err != nil {
 		mine.block.Free()
 		return nil, err
 	}
@@ -114,21 +117,44 @@ func describe(a *allocation) string { return fmt.Sprintf("%v%v", a.dtype, a.shap
 
 // Free gives a tensor's allocation back to the heap, once nothing that is
 // going on can touch it. Collective: every rank frees the same tensor. It
-// waits for what the rank has launched.
+// waits for what the rank has launched, and for what its kernels have put. It
+// fails on every rank, with a *TensorError as cause if a tensor is the wrong
+// one.
 func (r *Rank) Free(ctx context.Context, t *heap.Tensor) error {
-	err := t.Err()
-	if err == nil {
-		err = r.Sync(ctx)
-	}
-	call := &Call{Op: "Free", Err: err, Value: t.Block(), Decide: func(calls []*Call) error {
-		for i, c := range calls[1:] {
-			if c.Value != calls[0].Value {
-				return fmt.Errorf("rank: Free: rank 0 and rank %d free different tensors; every rank frees the same one", i+1)
-			}
+	var block *heap.Block
+	err := r.usable(t)
+	if err != nil {
+		err = &TensorError{Op: "Free", Rank: r.id, Err: err}
+	} else {
+		block = t.Block()
+		if err = r.Sync(ctx); err == nil {
+			err = r.copier.quiet(ctx)
 		}
-		return t.Block().Free()
-	}}
-	return r.Meet(ctx, call)
+	}
+	return r.Meet(ctx, &Call{Op: "Free", Err: err, Value: block, Decide: freeOne})
+}
+
+// freeOne is the Decide of Free.
+func freeOne(calls []*Call) error {
+	for i, c := range calls {
+		if c.Value != calls[0].Value {
+			return &TensorError{Op: "Free", Rank: i, Err: errors.New("it is not the one that rank 0 frees; every rank frees the same one")}
+		}
+	}
+	return calls[0].Value.(*heap.Block).Free()
+}
+
+// usable says why the rank cannot use a tensor, if it cannot.
+func (r *Rank) usable(t *heap.Tensor) error {
+	switch {
+	case t == nil:
+		return ErrNoTensor
+	case t.Err() != nil:
+		return t.Err()
+	case t.At(r.id).Memory() != r.Memory():
+		return ErrForeign
+	}
+	return nil
 }
 
 // ShapeError says that ranks asked for different tensors.

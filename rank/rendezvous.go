@@ -3,6 +3,7 @@ package rank
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -105,10 +106,7 @@ func (v *rendezvous) meet(ctx context.Context, rank int, call *Call) error {
 	case g == nil:
 		return err
 	case last:
-		err := decide(g.calls)
-		v.mu.Lock()
-		v.settle(g, err)
-		v.mu.Unlock()
+		v.decide(g)
 		<-s.wake
 		return s.verdict
 	}
@@ -145,7 +143,23 @@ func (v *rendezvous) wait(ctx context.Context, rank int, withdraw func() bool) e
 	return s.verdict
 }
 
-// decide runs the last arriver's Decide unless a rank brought an error.
+// decide gives everybody in g the verdict, even if Decide panics or ends the
+// goroutine: the others must not wait for a rank that has come already.
+func (v *rendezvous) decide(g *generation) {
+	call := g.calls[0].String()
+	var err error = &VerdictError{Call: call, Err: ErrGoexit}
+	defer func() {
+		if p := recover(); p != nil {
+			err = &VerdictError{Call: call, Err: &PanicError{Value: p, Stack: string(debug.Stack())}}
+		}
+		v.mu.Lock()
+		v.settle(g, err)
+		v.mu.Unlock()
+	}()
+	err = decide(g.calls)
+}
+
+// decide runs the first rank's Decide unless a rank brought an error.
 func decide(calls []*Call) (err error) {
 	for r, c := range calls {
 		if c.Err != nil {
@@ -350,6 +364,8 @@ func (v *rendezvous) enter(ctx context.Context, rank int, c *Closing) error {
 	v.mu.Lock()
 	s := &v.ranks[rank]
 	if s.busy {
+		c.entered[rank] = true
+		v.completeIfAllCame(c)
 		v.mu.Unlock()
 		return &BusyError{Rank: rank, Call: fmt.Sprintf("Close of %v", c.On)}
 	}

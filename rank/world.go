@@ -154,7 +154,7 @@ func (w *World) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		r := &Rank{id: i, world: w, device: dev, waiter: hip.NewWaiter(), queues: make([]*copyengine.Queue, w.cfg.Ranks)}
+		r := &Rank{id: i, world: w, device: dev, queues: make([]*copyengine.Queue, w.cfg.Ranks)}
 		r.endpoint = copyengine.Endpoint{Platform: w.platform.Name(), Device: i % w.platform.Devices(), Slot: i / w.platform.Devices()}
 		r.copier.rank = r
 		w.ranks = append(w.ranks, r)
@@ -212,7 +212,8 @@ func (w *World) Node() *Node { return w.node }
 // their cause. The error joins an *Error for every rank that failed of itself;
 // a panic in a body is recovered and becomes its rank's *PanicError. What the
 // ranks leave open stays open for another Run, unless this one failed: then it
-// is closed.
+// is closed. The error is ErrClosed in a closed world, and ErrRunning while
+// another Run goes on.
 func (w *World) Run(ctx context.Context, body func(context.Context, *Rank) error) error {
 	w.mu.Lock()
 	switch {
@@ -221,7 +222,7 @@ func (w *World) Run(ctx context.Context, body func(context.Context, *Rank) error
 		return fmt.Errorf("run in %s: %w", w.name, ErrClosed)
 	case w.running:
 		w.mu.Unlock()
-		return fmt.Errorf("rank: %s is running already; one Run at a time", w.name)
+		return fmt.Errorf("run in %s: %w", w.name, ErrRunning)
 	}
 	w.running = true
 	w.mu.Unlock()
@@ -304,6 +305,7 @@ func (r *Rank) run(ctx context.Context, body func(context.Context, *Rank) error)
 		err = &Error{Rank: r.id, Err: err}
 		why = err
 	}
+	r.ended = err
 	r.world.meeting.leave(r.id, why)
 	for _, t := range r.world.Tenants() {
 		t.Left()
@@ -369,14 +371,15 @@ func (w *World) abandon() {
 
 // Close ends the world: it closes what its ranks left open, waits for copies
 // and kernels within Config.CloseTimeout and under ctx, and gives everything
-// back. The error names what did not end by then; memory that it could still
-// touch is never used again. Closing twice has no effect.
+// back. The error names what did not end by then, whose memory is never used
+// again, and kernels that failed after their rank's body had ended; it is
+// ErrRunning while ranks run. Closing twice has no effect.
 func (w *World) Close(ctx context.Context) error {
 	w.mu.Lock()
 	if w.closed || w.running {
 		err := error(nil)
 		if w.running {
-			err = fmt.Errorf("rank: %s is running; close it when Run has returned", w.name)
+			err = fmt.Errorf("close of %s: %w", w.name, ErrRunning)
 		}
 		w.mu.Unlock()
 		return err
@@ -388,22 +391,46 @@ func (w *World) Close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, w.cfg.CloseTimeout)
 	defer cancel()
 	w.abandon()
-	var errs []error
+	var failed, stuck []error
 	for _, r := range w.ranks {
-		for _, s := range r.streams {
-			errs = append(errs, s.hip.Close(ctx))
-		}
+		stuck = append(stuck, r.end(ctx))
+		failed = append(failed, r.unheard())
 	}
 	for _, t := range w.Tenants() {
-		if err := w.awaitDone(ctx, t); err != nil {
-			errs = append(errs, err)
-		}
+		stuck = append(stuck, w.awaitDone(ctx, t))
 	}
 	w.end()
 	w.finished.Wait()
-	err := errors.Join(errs...)
+	err := errors.Join(stuck...)
 	w.tearDown(err == nil)
-	return err
+	return errors.Join(append(failed, err)...)
+}
+
+// end closes the rank's streams and waits for what its kernels have put.
+func (r *Rank) end(ctx context.Context) error {
+	var errs []error
+	for _, s := range r.allStreams() {
+		errs = append(errs, s.hip.Close(ctx))
+	}
+	if err := r.copier.quiet(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("rank: closing %s: what kernels of rank %d have put is not carried: %w", r.world.name, r.id, err))
+	}
+	return errors.Join(errs...)
+}
+
+// unheard is the failure of kernels that ended behind their rank's body.
+func (r *Rank) unheard() error {
+	var errs []error
+	for _, s := range r.allStreams() {
+		err := s.hip.Err()
+		if err != nil && !errors.Is(r.ended, err) && !errors.Is(err, hip.ErrClosed) { // which is our own doing
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &Error{Rank: r.id, Err: err}
+	}
+	return nil
 }
 
 // doneGrace is for tenants whose last kernel has just been ended.
@@ -440,6 +467,16 @@ func (w *World) tearDown(freeHeap bool) {
 	if freeHeap && w.heap != nil {
 		w.heap.Close()
 	}
+}
+
+// alive returns ErrClosed once the world is closed.
+func (w *World) alive() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return fmt.Errorf("use of %s: %w", w.name, ErrClosed)
+	}
+	return nil
 }
 
 // Platform is the name of the platform that the world runs on.
