@@ -337,6 +337,7 @@ func TestUseOfAClosedWorldIsAnError(t *testing.T) {
 func TestAFaultedQueueFailsItsPlansAndIsMadeAnewWhenTheyAreClosed(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
+	seen := newGathering(2) // ranks 0 and 1
 	cfg := rank.NodeConfig{Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
 		if armed.Load() && from.Device == 0 && to.Device == 1 && p.Op == sdma.OpCopyLinear {
 			return errInjected
@@ -354,11 +355,19 @@ func TestAFaultedQueueFailsItsPlansAndIsMadeAnewWhenTheyAreClosed(t *testing.T) 
 		}
 		soon, cancel := context.WithCancel(ctx)
 		defer cancel()
-		if r.ID() == 1 {
-			soon, cancel = short(ctx) // rank 0's chunks will not come
+		if r.ID() == 1 { // rank 0's chunks will not come
+			if err := seen.meet(ctx); err != nil {
+				return err
+			}
+			soon, cancel = short(ctx)
 			defer cancel()
 		}
 		err = p.Wait(soon)
+		if r.ID() == 0 {
+			if err := seen.meet(ctx); err != nil {
+				return err
+			}
+		}
 		switch r.ID() {
 		case 0:
 			if _, err := expect[*copyengine.FaultError](err); err != nil {
