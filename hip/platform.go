@@ -1,10 +1,13 @@
 package hip
 
 import (
+	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Platform is one way to reach devices: "host" needs none.
@@ -14,6 +17,9 @@ type Platform interface {
 	Devices() int
 	// Device returns device i, 0 ≤ i < Devices().
 	Device(i int) (Device, error)
+	// Describe says in a line what the platform is made of: libraries and where
+	// they were found, versions.
+	Describe() string
 }
 
 // Device is a place with memory of its own that runs kernels.
@@ -24,9 +30,29 @@ type Device interface {
 	// Alloc returns n zeroed bytes that start on a page. It fails with a
 	// *MemoryError when the device has no room for them.
 	Alloc(n int64) (*Memory, error)
+	// AllocHost is Alloc for memory of the host that the device reaches.
+	AllocHost(n int64) (*Memory, error)
 	// NewStream makes a queue of launches that run one after the other.
 	NewStream() (Stream, error)
+	// Load loads a module: what a compiler made for the device's Arch. A module
+	// that is loaded already is not loaded again. The error is a *BusyError
+	// while the device works, *MemoryError, ErrNoModules, or what the driver
+	// says, with its log.
+	Load(image []byte) (Module, error)
+	// Prove shows, within a second or two, that kernels run while every queue
+	// of the device that has nothing else to do waits at a gate. probe is the
+	// built-in kernel "evaluate". The error is a *ProveError.
+	Prove(ctx context.Context, probe *Function) error
 }
+
+// MemoryKind is where memory of a device lies.
+type MemoryKind string
+
+// The kinds of memory. On the host platform they are the same.
+const (
+	DeviceMemory MemoryKind = "device" // its own
+	HostMemory   MemoryKind = "host"   // the host's, pinned and mapped for the device
+)
 
 // Properties are what the layers above must know of a device.
 type Properties struct {
@@ -41,23 +67,47 @@ type Properties struct {
 	ClockHertz int64
 	// HostClock says that this clock is Clock.
 	HostClock bool
+	// Modules says that kernels are loaded from modules. Where they are not,
+	// they are Go functions.
+	Modules bool
+	// Memories are the kinds of memory in which a rank's heap may lie. Copies
+	// between two heaps of the first kind on one device run on its compute
+	// units, if there is a second kind.
+	Memories []MemoryKind
 }
 
 // pageSize is the alignment of allocations.
 const pageSize = 4096
 
 var platforms = map[string]func() (Platform, error){
-	"host": func() (Platform, error) { return hostPlatform{}, nil },
+	"host":   func() (Platform, error) { return hostPlatform{}, nil },
+	"nvidia": sync.OnceValues(openNVIDIA),
 }
+
+// automatic are the platforms that "auto" tries before the host.
+var automatic = []string{"nvidia"}
+
+// PlatformSetting is the environment variable that names the platform which
+// "auto" and "" take.
+const PlatformSetting = "SLUICE_PLATFORM"
 
 // Platforms are the names that Open takes, besides "auto".
 func Platforms() []string { return slices.Sorted(maps.Keys(platforms)) }
 
-// Open returns the platform of that name. "auto" and "" take the first one
-// that finds devices, and the host where none does. The error is a
-// *PlatformError.
+// Open returns the platform of that name. "auto" and "" take the one that
+// SLUICE_PLATFORM names; if it names none, the first that finds devices, and the
+// host where none does. The error is a *PlatformError, or a *LibraryError that
+// says what was looked for.
 func Open(name string) (Platform, error) {
 	if name == "" || name == "auto" {
+		name = os.Getenv(PlatformSetting)
+	}
+	if name == "" || name == "auto" {
+		for _, n := range automatic {
+			if p, err := platforms[n](); err == nil && p.Devices() > 0 {
+				return p, nil
+			}
+		}
 		name = "host"
 	}
 	open, ok := platforms[name]

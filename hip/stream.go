@@ -33,12 +33,14 @@ type Function struct {
 	Name string
 	// Go is what one thread does on the host platform.
 	Go func(*Thread)
+
+	code any // what a device has loaded; nil on the host platform
 }
 
 // Grid is the shape of a launch.
 type Grid struct {
 	Blocks  int // CTAs ("programs"), at least 1
-	Threads int // threads of each CTA; 0 means 1
+	Threads int // threads of each CTA; 0 leaves it to the platform: 1 on the host
 	// Waits says that the kernel waits for arrivals. Where ranks share a GPU,
 	// such kernels must together leave room for every rank's producer.
 	Waits bool
@@ -78,12 +80,15 @@ func F64(v float64) Arg { return U64(math.Float64bits(v)) }
 // KernelError says that a kernel did not end well.
 type KernelError struct {
 	Device, Kernel string
-	Block, Thread  int
+	Block, Thread  int    // -1 where the device does not tell
 	Err            error  // what it failed with
 	Stack          string // of a panic
 }
 
 func (e *KernelError) Error() string {
+	if e.Block < 0 {
+		return fmt.Sprintf("hip: kernel %s failed on %s: %v", e.Kernel, e.Device, e.Err)
+	}
 	return fmt.Sprintf("hip: kernel %s failed on %s (block %d, thread %d): %v", e.Kernel, e.Device, e.Block, e.Thread, e.Err)
 }
 

@@ -28,6 +28,7 @@ type watch struct {
 	word       *Word
 	waiter     *Waiter
 	prev, next *watch
+	swept      bool // the word is in memory that devices write
 }
 
 // NewWaiter returns a waiter that watches nothing.
@@ -62,6 +63,10 @@ func (w *Waiter) Watch(word *Word) {
 	b.head = t
 	b.watching.Add(1)
 	b.mu.Unlock()
+	if sweep.covers(word) {
+		t.swept = true
+		sweep.watch(word)
+	}
 }
 
 // Poll has every Park until Unwatch end by itself, after a pause that grows to
@@ -89,6 +94,9 @@ func (w *Waiter) Unwatch() {
 		}
 		b.watching.Add(-1)
 		b.mu.Unlock()
+		if t.swept {
+			sweep.unwatch(t.word)
+		}
 		*t = watch{}
 	}
 	w.n = 0

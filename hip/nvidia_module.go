@@ -1,0 +1,159 @@
+//go:build cgo && linux
+
+package hip
+
+// #include <stdlib.h>
+// #include "cuda_shim.h"
+import "C"
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// nvidiaModule is a module that a device has loaded.
+type nvidiaModule struct {
+	device *nvidiaDevice
+	key    [sha256.Size]byte
+	c      C.cuda_handle
+	users  int // under the device's lock
+
+	mu        sync.Mutex
+	functions map[string]*Function
+}
+
+// ModuleError says that a device could not load a module.
+type ModuleError struct {
+	Device, Arch string
+	Log          string // of the driver's compiler
+	Err          error
+}
+
+func (e *ModuleError) Error() string {
+	s := fmt.Sprintf("hip: %s (%s) cannot load the module: %v", e.Device, e.Arch, e.Err)
+	if log := strings.TrimSpace(e.Log); log != "" {
+		s += "; its compiler says: " + log
+	}
+	return s
+}
+
+func (e *ModuleError) Unwrap() error { return e.Err }
+
+func (m *nvidiaModule) load(image []byte) error {
+	d := m.device
+	in := C.CBytes(append(image[:len(image):len(image)], 0)) // PTX is a string
+	defer C.free(in)
+	var log [4096]C.char
+	if err := d.check(C.cuda_module_load(d.c, in, &log[0], C.size_t(len(log)), &m.c)); err != nil {
+		return &ModuleError{Device: d.Name(), Arch: d.arch, Log: C.GoString(&log[0]), Err: err}
+	}
+	return nil
+}
+
+// nvidiaFunction is a kernel that a device has loaded.
+type nvidiaFunction struct {
+	device  *nvidiaDevice
+	c       C.cuda_handle
+	threads int // most that a CTA may have
+	sizes   []byte
+	known   bool // sizes are those of the arguments
+
+	mu  sync.Mutex
+	fit map[int]int // CTAs that the device runs at once, by their threads
+}
+
+// mostParameters is more than a kernel has: they take 32 KiB at most.
+const mostParameters = 4096
+
+// Function implements Module. The first call for a name is a *BusyError while
+// the device works, since loading the kernel's code waits for it.
+func (m *nvidiaModule) Function(name string) (*Function, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if f := m.functions[name]; f != nil {
+		return f, nil
+	}
+	d := m.device
+	f := &nvidiaFunction{device: d, fit: map[int]int{}}
+	err := d.platform.calmly("loading kernel "+name, d.Name(), func() error {
+		c := C.CString(name)
+		defer C.free(unsafe.Pointer(c))
+		sizes := make([]byte, mostParameters)
+		var count, threads C.int
+		r := C.cuda_function(d.c, m.c, c, &f.c, (*C.uchar)(&sizes[0]), mostParameters, &count, &threads)
+		if err := d.checkFor("kernel "+name, r); err != nil {
+			return err
+		}
+		f.threads = int(threads)
+		if count >= 0 {
+			f.sizes, f.known = sizes[:count:count], true
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.functions[name] = &Function{Name: name, code: f}
+	return m.functions[name], nil
+}
+
+// Unload implements Module.
+func (m *nvidiaModule) Unload() error {
+	d := m.device
+	d.mu.Lock()
+	last := m.users == 1
+	if m.users > 1 {
+		m.users--
+	}
+	d.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return d.platform.calmly("unloading a module", d.Name(), func() error {
+		d.mu.Lock()
+		if m.users--; m.users == 0 {
+			delete(d.modules, m.key)
+		}
+		gone := m.users == 0
+		d.mu.Unlock()
+		if !gone {
+			return nil
+		}
+		return d.check(C.cuda_module_unload(d.c, m.c))
+	})
+}
+
+// fits is how many CTAs of so many threads the device runs at once.
+func (f *nvidiaFunction) fits(threads int) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n, ok := f.fit[threads]; ok {
+		return n, nil
+	}
+	var blocks C.int
+	if err := f.device.check(C.cuda_occupancy(f.device.c, f.c, C.int(threads), &blocks)); err != nil {
+		return 0, err
+	}
+	f.fit[threads] = int(blocks) * f.device.units
+	return f.fit[threads], nil
+}
+
+// checkArgs compares arguments with the kernel's parameters, where the driver
+// tells them: it does not compare them itself.
+func (f *nvidiaFunction) checkArgs(args []Arg) string {
+	if !f.known {
+		return ""
+	}
+	if len(args) != len(f.sizes) {
+		return fmt.Sprintf("it takes %d arguments, and was given %d", len(f.sizes), len(args))
+	}
+	for i, a := range args {
+		if int(f.sizes[i]) != a.Size {
+			return fmt.Sprintf("its argument %d has %d bytes, and was given %d", i, f.sizes[i], a.Size)
+		}
+	}
+	return ""
+}
