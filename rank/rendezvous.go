@@ -57,6 +57,7 @@ type rendezvous struct {
 	ranks []seat
 	gens  []*generation // those that not every rank has come to, oldest first
 	spare []*generation
+	left  []int // ranks that are gone, in the order in which they left
 }
 
 // seat is one rank at the rendezvous.
@@ -183,11 +184,6 @@ func decide(calls []*Call) (err error) {
 // in, last saying that it completed it and must decide; or err is the verdict.
 func (v *rendezvous) arrive(rank int, call *Call) (g *generation, last bool, err error) {
 	s := &v.ranks[rank]
-	for r := range v.ranks {
-		if e := v.ranks[r].gone; e != nil {
-			return nil, false, &GoneError{Call: call.String(), Rank: r, Err: e}
-		}
-	}
 	g = v.find(s.next)
 	if g != nil && g.failed != nil {
 		s.next++
@@ -196,6 +192,10 @@ func (v *rendezvous) arrive(rank int, call *Call) (g *generation, last bool, err
 		err := g.failed
 		v.retire(g)
 		return nil, false, err
+	}
+	if len(v.left) > 0 {
+		r := v.left[0] // the others may have left because of it
+		return nil, false, &GoneError{Call: call.String(), Rank: r, Err: v.ranks[r].gone}
 	}
 	if err := v.refused(rank, call); err != nil {
 		return nil, false, err // it has not come to the generation
@@ -311,6 +311,7 @@ func (v *rendezvous) leave(rank int, why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.ranks[rank].gone = why
+	v.left = append(v.left, rank)
 	for _, g := range slices.Clone(v.gens) {
 		if g.calls[rank] == nil && g.failed == nil {
 			v.failGone(g, rank, why)
@@ -346,15 +347,17 @@ func (v *rendezvous) reset() {
 	for r := range v.ranks {
 		v.ranks[r].gone, v.ranks[r].next = nil, 0
 	}
-	v.gens = v.gens[:0]
+	v.gens, v.left = v.gens[:0], v.left[:0]
 }
 
 // end makes every later collective fail with ErrClosed.
 func (v *rendezvous) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.left = v.left[:0]
 	for r := range v.ranks {
 		v.ranks[r].gone = ErrClosed
+		v.left = append(v.left, r)
 	}
 }
 
