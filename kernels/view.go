@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"runtime"
 
 	"github.com/triggeredplans/sluice/hip"
 )
@@ -139,6 +140,10 @@ func (v *View) MarkReady(chunk int) {
 	case marks > last:
 		v.faults.word(FaultExtra).Add(1)
 	}
+	// On a device the grid's other CTAs run at the same time. Without this those
+	// of a host kernel would run one after the other, and its chunks would all
+	// be complete at the end.
+	runtime.Gosched()
 }
 
 // Arrived reports whether a chunk of this round is here: arrived, or marked

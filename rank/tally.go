@@ -76,3 +76,10 @@ func (w *World) Queues() (qs []*copyengine.Queue) {
 	}
 	return qs
 }
+
+// Closed reports whether Close has been called.
+func (w *World) Closed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
+}

@@ -92,7 +92,7 @@ func (g *gather) run(ctx context.Context, f *example.Flags) (example.Result, err
 	bytes := int64(f.Ranks) * int64(g.rows) * int64(g.cols) * elem
 	meta := int64(f.Ranks) * int64(tilesM*tilesN) * 256 // gates, handles and the consumer's table
 	cfg := rank.Config{Ranks: f.Ranks, Platform: f.Platform, Node: g.node, HeapBytes: f.HeapBytes(bytes + meta + 1<<20)}
-	err := rank.Run(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
+	err := f.RunWorld(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
 		return g.rank(ctx, f, r, res)
 	})
 	if wrong := (*wrongError)(nil); errors.As(err, &wrong) {

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/metrics"
 	"github.com/triggeredplans/sluice/rank"
+	"github.com/triggeredplans/sluice/timeline/picture"
 )
 
 // Flags are the flags that every example takes.
@@ -26,6 +28,10 @@ type Flags struct {
 	Heap     int64
 	JSON     bool
 	Verbose  bool
+	Metrics  string        // address to serve metrics and the page on
+	Linger   time.Duration // to go on serving them
+	Trace    string        // file for the timeline
+	Plot     string        // file for its picture
 
 	out, err io.Writer
 	last     time.Time // of the last progress line
@@ -62,7 +68,13 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 	fs.Int64Var(&f.Heap, "heap", 0, "bytes of each rank's heap; 0 means as many as are needed")
 	fs.BoolVar(&f.JSON, "json", false, "print one JSON object on standard output, and nothing else there")
 	fs.BoolVar(&f.Verbose, "v", false, "say more on standard error")
+	fs.StringVar(&f.Metrics, "metrics", "", "serve /metrics and "+metrics.Path+" on this `address`, for example 127.0.0.1:9400")
+	fs.DurationVar(&f.Linger, "linger", 0, "with -metrics, go on serving for so long after the last round")
+	fs.StringVar(&f.Trace, "trace", "", "write the timeline of all rounds to this `file`, for Perfetto")
 	add(fs)
+	if fs.Lookup("plot") == nil { // some programs draw something else
+		fs.StringVar(&f.Plot, "plot", "", "draw the timeline of the last round into this `file`, .svg or .png")
+	}
 	fail := func(code int, err error) int {
 		fmt.Fprintf(stderr, "%s: %s\n", name, oneLine(err))
 		return code
@@ -79,6 +91,11 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 		return fail(2, fmt.Errorf("there is no argument %q; everything is a flag", fs.Arg(0)))
 	case f.Heap < 0:
 		return fail(2, fmt.Errorf("-heap is %d; it is a number of bytes, or 0", f.Heap))
+	}
+	if f.Plot != "" {
+		if err := picture.CheckFile(f.Plot); err != nil {
+			return fail(2, fmt.Errorf("-plot: %w", err))
+		}
 	}
 	if _, err := hip.Open(f.Platform); err != nil {
 		return fail(2, fmt.Errorf("-platform: %w", err))
@@ -120,6 +137,10 @@ func (f *Flags) Say(format string, args ...any) {
 	}
 }
 
+// Note tells people, on standard error, what they need to know whatever the
+// flags say.
+func (f *Flags) Note(format string, args ...any) { fmt.Fprintf(f.err, format+"\n", args...) }
+
 // Detail tells more, with -v.
 func (f *Flags) Detail(format string, args ...any) {
 	if f.Verbose {
@@ -143,10 +164,16 @@ func (f *Flags) Progress(what string, done, all int) {
 	fmt.Fprintf(f.err, "  %s %d of %d\n", what, done, all)
 }
 
+// stampBytes is room for the stamps of a timeline.
+const stampBytes = 64 << 20
+
 // HeapBytes is the heap that -heap asks for, or else what n bytes need.
 func (f *Flags) HeapBytes(n int64) int64 {
-	if f.Heap != 0 {
+	switch {
+	case f.Heap != 0:
 		return f.Heap
+	case f.Trace != "" || f.Plot != "":
+		return n + stampBytes
 	}
 	return n
 }

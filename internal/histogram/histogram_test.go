@@ -4,8 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestADurationIsInTheFirstBucketWhoseBoundIsNotBelowIt(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
