@@ -7,6 +7,7 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/inject"
 )
 
 // Close ends the plan. Collective: it waits under ctx until every rank has
@@ -21,10 +22,13 @@ import (
 // the plan is CLOSING too. A second Close has no effect.
 func (p *Plan) Close(ctx context.Context) error {
 	first, err := p.leave()
-	switch {
-	case !first:
+	if !first {
 		return nil
-	case err != nil:
+	}
+	if err == nil {
+		err = p.inject(inject.Close)
+	}
+	if err != nil {
 		return errors.Join(err, p.awaitClose(ctx))
 	}
 	return p.awaitClose(ctx)
@@ -57,7 +61,22 @@ func (p *Plan) leave() (bool, error) {
 	if open == 0 {
 		return first, nil
 	}
+	p.cut.Store(p.unmarked(open)) // before a peer can see the chunks arrive
 	return first, p.openGates(open)
+}
+
+// unmarked says whether one of the rank's chunks has not all its marks; a
+// device that cannot tell counts as such.
+func (p *Plan) unmarked(round uint64) bool {
+	if p.mine().look() != nil {
+		return true
+	}
+	for c := p.first; c < p.first+len(p.own); c++ {
+		if p.shared.marksShort(p.tables, c, round) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // openGates lets everything pass that queues hold of the rank's round.

@@ -29,6 +29,7 @@ func TestCloseAtAnyPointSendsChunksAsTheyStandAndDrains(t *testing.T) {
 	for _, at := range []string{"before Start", "in the middle of a round", "after Wait", "after a failed Wait", "after NextRound"} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
+			waited := newGathering(3)
 			world{ranks: 3}.run(t, func(ctx context.Context, r *rank.Rank) error {
 				g, err := newRig(ctx, r, shape{chunks: 3, rows: 2, cols: 64}, 7)
 				if err != nil {
@@ -69,8 +70,8 @@ func TestCloseAtAnyPointSendsChunksAsTheyStandAndDrains(t *testing.T) {
 						soon, cancel := short(ctx)
 						_, bad := expect[*TimeoutError](p.Wait(soon))
 						cancel()
-						if bad != nil {
-							return bad
+						if err := errors.Join(bad, waited.meet(ctx)); err != nil {
+							return err
 						}
 					}
 				case "after Wait":
@@ -279,8 +280,33 @@ func TestACancelledCloseStillOpensTheRanksGates(t *testing.T) {
 		if err := g.produce(p, h); err != nil {
 			return err
 		}
-		if err := p.Wait(ctx); err != nil { // rank 0's chunks came as they stood
+		cut, bad := expect[*CutError](p.Wait(ctx)) // rank 0's chunks came as they stood
+		if bad != nil {
+			return bad
+		}
+		if cut.Peer != 0 {
+			return fmt.Errorf("the error names rank %d, not 0", cut.Peer)
+		}
+		return p.Close(ctx)
+	})
+}
+
+// A peer that closes after it has marked everything takes nothing from the
+// others' round.
+func TestAPeerThatHasMarkedEverythingMayClose(t *testing.T) {
+	t.Parallel()
+	world{ranks: 3}.run(t, func(ctx context.Context, r *rank.Rank) error {
+		g, p, h, err := started(ctx, r, shape{chunks: 2, rows: 2, cols: 64, writers: 2})
+		if err != nil {
 			return err
+		}
+		if err := errors.Join(g.produce(p, h), r.Sync(ctx)); err != nil {
+			return err
+		}
+		if r.ID() > 0 {
+			if err := errors.Join(p.Wait(ctx), g.check(1)); err != nil {
+				return err
+			}
 		}
 		return p.Close(ctx)
 	})

@@ -11,6 +11,9 @@ var (
 	ErrEmpty = errors.New("plan: every rank's schedule is empty; at least one rank must send a chunk")
 	// ErrBuffer says that ranks passed different buffers.
 	ErrBuffer = errors.New("plan: ranks passed different buffers; every rank passes the same tensor")
+	// ErrCut is why a plan is FAILED whose preparation panicked or ended its
+	// goroutine.
+	ErrCut = errors.New("plan: the preparation of a round was cut short by a panic or runtime.Goexit")
 )
 
 // StateError says that an operation is not allowed in a plan's state.
@@ -73,6 +76,19 @@ type OutsideError struct {
 func (e *OutsideError) Error() string {
 	return fmt.Sprintf("plan: rank %d: chunk %d, region %d covers bytes %d to %d of the buffer, outside %s (%d to %d)",
 		e.Rank, e.Chunk, e.Region, e.Lo, e.Hi, e.What, e.From, e.To)
+}
+
+// CutError says that a round's data is not whole, because a peer closed the
+// plan in the middle of it.
+type CutError struct {
+	Plan  string
+	Rank  int
+	Round uint64
+	Peer  int
+}
+
+func (e *CutError) Error() string {
+	return fmt.Sprintf("plan: Wait of %s on rank %d, round %d: rank %d closed the plan before it had marked all of its chunks; they were sent as they stood", e.Plan, e.Rank, e.Round, e.Peer)
 }
 
 // HandleError says that a handle may not be launched with.

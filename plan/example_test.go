@@ -150,6 +150,9 @@ func ExamplePlan_Wait() {
 			last := late.Short[len(late.Short)-1]
 			fmt.Printf("rank 0 has no chunk %d of rank %d\n", last.Chunk, last.Owner)
 		}
+		if err := r.Barrier(ctx); err != nil {
+			return err
+		}
 		return p.Close(ctx) // sends the chunk as it stands
 	})
 	if err != nil {

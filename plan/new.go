@@ -32,6 +32,7 @@ type Plan struct {
 	waiter   *hip.Waiter
 	started  atomic.Int64          // hip.Clock of the last Start
 	fault    atomic.Pointer[error] // of a queue that carries the rank's chunks
+	cut      atomic.Bool           // Close opened gates of chunks that were not marked
 	next     rank.Call
 }
 
@@ -236,7 +237,7 @@ func (p *Plan) encode(first uint64) error {
 	for _, t := range s.tables {
 		p.tables = append(p.tables, t.viewed())
 	}
-	if err := s.world.Node().Inject(inject.Encode, r.ID()); err != nil {
+	if err := p.inject(inject.Encode); err != nil {
 		return err
 	}
 	if len(p.own) == 0 {
@@ -298,20 +299,35 @@ func (s *shared) prepare([]*rank.Call) error {
 	round := s.machine.round + 1
 	s.mu.Unlock()
 	began := hip.Clock()
+	returned := false
+	defer func() {
+		if !returned { // some of it may have been rung
+			s.tear(round, ErrCut)
+		}
+	}()
 	failed, err := copyengine.Prepare(s.items, round)
+	returned = true
 	s.world.Tally().Preparation.Observe(time.Duration(hip.Clock() - began))
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.machine.advance()
 		return nil
 	}
 	err = &rank.VoteError{Call: "preparing a round of " + s.name, Rank: failed, Err: err}
 	if torn(err) {
-		s.machine.tore(err)
-		for _, p := range s.parts {
-			err = errors.Join(err, p.openGates(round))
-		}
+		err = errors.Join(err, s.tear(round, err))
+	}
+	return err
+}
+
+// tear makes the plan FAILED, and lets what was rung of a round pass.
+func (s *shared) tear(round uint64, why error) (err error) {
+	s.mu.Lock()
+	s.machine.tore(why)
+	s.mu.Unlock()
+	for _, p := range s.parts {
+		err = errors.Join(err, p.openGates(round))
 	}
 	return err
 }

@@ -48,7 +48,7 @@ func (p *Plan) expect(op string, want State) error {
 // wrap says which operation err ended, unless err says it.
 func (p *Plan) wrap(op string, err error) error {
 	switch err.(type) {
-	case *TimeoutError, *MarksError:
+	case *TimeoutError, *MarksError, *CutError:
 		return err
 	}
 	return &opError{op: op, plan: p.shared.name, rank: p.rank.ID(), err: err}
@@ -148,20 +148,38 @@ func (p *Plan) NextRound(ctx context.Context) error {
 	return p.wrap("NextRound", err)
 }
 
-// handBack waits for what the rank has launched and patches its programs.
+// handBack waits for what the rank has launched and patches its programs. A
+// mark that came after Wait would open the next round's gate early: it makes
+// the plan FAILED, as a kernel that failed does.
 func (p *Plan) handBack(ctx context.Context, round uint32) error {
 	if !p.rank.Idle() {
-		if err := p.rank.Sync(ctx); err != nil {
+		if err := p.rank.Sync(ctx); err != nil && p.rank.KernelErr() == nil {
 			return err
 		}
 	}
-	if err := p.rank.KernelErr(); err != nil {
+	if err := p.late(uint64(round) - 1); err != nil {
+		s := p.shared
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.machine.fail(p.rank.ID(), err)
 		return err
 	}
 	for _, program := range p.programs {
 		program.SetRound(round)
 	}
 	return nil
+}
+
+// late is what has gone wrong on the rank since Wait, when everything that it
+// has launched has ended.
+func (p *Plan) late(round uint64) error {
+	if err := p.rank.KernelErr(); err != nil {
+		return err
+	}
+	if err := p.mine().look(); err != nil {
+		return err
+	}
+	return p.miscounted(round)
 }
 
 // torn says whether a preparation failed among the doorbells.

@@ -17,7 +17,9 @@ import (
 //
 // It fails with a *MarksError as soon as a chunk was marked too often or by
 // the wrong rank, with a *copyengine.FaultError, with the *hip.KernelError of
-// a kernel, or, when ctx ends, with a *TimeoutError that names the chunks that
+// a kernel, with a *CutError if a peer closes the plan before it has marked all
+// of its chunks, with a *rank.GoneError if a peer's body ends before that, or,
+// when ctx ends, with a *TimeoutError that names the chunks that
 // are short and what each waits for. Then the plan is FAILED.
 func (p *Plan) Wait(ctx context.Context) error {
 	if err := p.expect("Wait", Started); err != nil {
@@ -86,7 +88,10 @@ func (p *Plan) wait(ctx context.Context) error {
 	if err := p.mine().look(); err != nil {
 		return err
 	}
-	return p.miscounted(round)
+	if err := p.miscounted(round); err != nil {
+		return err
+	}
+	return p.cutShort(round)
 }
 
 // mine is the rank's own table.
@@ -170,7 +175,21 @@ func (p *Plan) alarm(round uint64) error {
 	if t.fault(kernels.FaultForeign)+t.fault(kernels.FaultExtra) > 0 {
 		return p.miscounted(round)
 	}
+	if err := p.cutShort(round); err != nil {
+		return err
+	}
 	return p.deserted(round)
+}
+
+// cutShort returns a *CutError if a peer has closed the plan before it had
+// marked all of its chunks: what arrives of them is not the round's data.
+func (p *Plan) cutShort(round uint64) error {
+	for _, o := range p.shared.parts {
+		if o != p && o.cut.Load() {
+			return &CutError{Plan: p.shared.name, Rank: p.rank.ID(), Round: round, Peer: o.rank.ID()}
+		}
+	}
+	return nil
 }
 
 // deserted returns a *rank.GoneError if a chunk that this rank waits for will

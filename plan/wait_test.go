@@ -123,6 +123,36 @@ func TestAFailedPeerMakesThePlanFailAtTheNextCollective(t *testing.T) {
 	})
 }
 
+// A mark that comes after Wait would open the next round's gate early.
+func TestAnExtraMarkAfterWaitFailsNextRound(t *testing.T) {
+	t.Parallel()
+	world{ranks: 2}.run(t, func(ctx context.Context, r *rank.Rank) error {
+		g, p, h, err := started(ctx, r, shape{chunks: 2, rows: 2, cols: 64, writers: 2})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(g.produce(p, h), p.Wait(ctx)); err != nil {
+			return err
+		}
+		if r.ID() == 1 {
+			if err := g.script(h, 1, func(prog *kernels.Program) { prog.On(0).Mark(2) }); err != nil {
+				return err
+			}
+		}
+		marks, bad := expect[*MarksError](p.NextRound(ctx))
+		if bad != nil {
+			return bad
+		}
+		if marks.Rank != 1 || len(marks.Extra) != 1 || marks.Extra[0].Chunk != 2 || marks.Extra[0].Seen != 3 {
+			return fmt.Errorf("the error is wrong: %+v", marks)
+		}
+		if err := state(p, Failed); err != nil {
+			return err
+		}
+		return p.Close(ctx)
+	})
+}
+
 func TestMarksOfChunksThatAreNotTheRanksAreDroppedAndMakeWaitFail(t *testing.T) {
 	for _, chunk := range []int{2, 4, 1 << 40} { // rank 1's, and two that are nobody's
 		t.Run(fmt.Sprint(chunk), func(t *testing.T) {

@@ -147,11 +147,13 @@ func (v *rendezvous) wait(ctx context.Context, rank int, withdraw func() bool) e
 // decide gives everybody in g the verdict, even if Decide panics or ends the
 // goroutine: the others must not wait for a rank that has come already.
 func (v *rendezvous) decide(g *generation) {
-	call := g.calls[0].String()
-	var err error = &VerdictError{Call: call, Err: ErrGoexit}
+	err := ErrGoexit
 	defer func() {
-		if p := recover(); p != nil {
-			err = &VerdictError{Call: call, Err: &PanicError{Value: p, Stack: string(debug.Stack())}}
+		switch p := recover(); {
+		case p != nil:
+			err = &VerdictError{Call: g.calls[0].String(), Err: &PanicError{Value: p, Stack: string(debug.Stack())}}
+		case err == ErrGoexit:
+			err = &VerdictError{Call: g.calls[0].String(), Err: err}
 		}
 		v.mu.Lock()
 		v.settle(g, err)
