@@ -39,22 +39,24 @@ func Prepare(items []Item, round uint64) (rank int, err error) {
 			return it.Owner.Rank, err
 		}
 	}
-	for i, it := range items {
+	appended, rung := 0, 0
+	defer func() { takeBack(items[rung:appended]) }() // also if a step does not return
+	for _, it := range items {
 		end, err := it.Queue.hw.Append(it.Program)
 		if err != nil {
-			takeBack(items[:i])
 			return it.Owner.Rank, err
 		}
 		it.Queue.ledger.push(it.Owner, round, it.Program.Cost(), end)
+		appended++
 	}
-	for i, it := range items {
+	for _, it := range items {
 		if err := it.ring(); err != nil {
-			takeBack(items[i:])
-			if i == 0 { // no engine has been told of anything
+			if rung == 0 { // no engine has been told of anything
 				return it.Owner.Rank, err
 			}
 			return it.Owner.Rank, &RingError{Rank: it.Owner.Rank, Queue: it.Queue.Name(), Err: err}
 		}
+		rung++
 	}
 	return 0, nil
 }

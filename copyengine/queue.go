@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/inject"
 )
 
 // Queue carries copies from one endpoint to another, in the order in which
@@ -57,7 +58,11 @@ func (q *Queue) Compile(c Chain) (Program, error) {
 
 // make gives the queue new hardware and probes it.
 func (q *Queue) make(ctx context.Context) error {
-	hw, err := q.maker(q)
+	err := q.node.Inject(inject.Queue, q.key.from.Device)
+	var hw Hardware
+	if err == nil {
+		hw, err = q.maker(q)
+	}
 	if err != nil {
 		return fmt.Errorf("copyengine: making queue %s: %w", q.Name(), err)
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/triggeredplans/sluice/internal/inject"
 )
 
 // A Waiter parks one goroutine until a word that it watches is written or
@@ -194,7 +196,11 @@ func wake(w *Word) {
 			if t.waiter.timed {
 				t.waiter.written.CompareAndSwap(0, Clock())
 			}
-			t.waiter.Wake()
+			if late := inject.Wakes.Load(); late != nil {
+				(*late)(t.waiter.Wake)
+			} else {
+				t.waiter.Wake()
+			}
 		}
 	}
 	b.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/inject"
 	"github.com/triggeredplans/sluice/rank"
 )
 
@@ -100,11 +101,15 @@ func (p *Plan) Start(ctx context.Context) (Handle, error) {
 		return Handle{}, err
 	}
 	s := p.shared
-	if err := copyengine.Start(ctx, p.waiter, &p.owner, p.queues); err != nil {
+	err := p.inject(inject.Start)
+	if err == nil {
+		err = copyengine.Start(ctx, p.waiter, &p.owner, p.queues)
+	}
+	if err != nil {
 		return Handle{}, p.wrap("Start", err)
 	}
 	t := s.tables[p.rank.ID()]
-	err := t.begin(p.Round())
+	err = t.begin(p.Round())
 	if err == nil && t.at.stamps != 0 {
 		err = t.clearStamps(s)
 	}
@@ -133,6 +138,9 @@ func (p *Plan) NextRound(ctx context.Context) error {
 	s.mu.Unlock()
 	if closed { // the others learn of it by themselves
 		return err
+	}
+	if err == nil {
+		err = p.inject(inject.HandBack)
 	}
 	if err == nil {
 		err = p.handBack(ctx, uint32(round))
@@ -192,4 +200,9 @@ func torn(err error) bool {
 func (p *Plan) faulted(err error) {
 	p.fault.CompareAndSwap(nil, &err)
 	p.waiter.Wake()
+}
+
+// inject is what a test has step meet on the rank.
+func (p *Plan) inject(step inject.Step) error {
+	return p.shared.world.Node().Inject(step, p.rank.ID())
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/inject"
 	"github.com/triggeredplans/sluice/kernels"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -57,6 +58,9 @@ func (p *Plan) observe(took time.Duration, err error) {
 func (p *Plan) wait(ctx context.Context) error {
 	s, me := p.shared, p.rank.ID()
 	round := p.Round()
+	if err := p.inject(inject.Wait); err != nil {
+		return err
+	}
 	if err := p.awaitLaunches(ctx, round); err != nil {
 		return err
 	}

@@ -1,3 +1,4 @@
-// Package inject lets tests make a step of a collective fail on one rank. A
-// nil Func injects nothing.
+// Package inject lets tests make steps of a plan's life fail, and wake-ups come
+// late, twice, for nothing and out of order. Nothing is injected unless a test
+// says so.
 package inject
