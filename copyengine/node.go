@@ -97,7 +97,7 @@ func (n *Node) acquire(ctx context.Context, dev hip.Device, key queueKey) (*Queu
 		q.users++
 		return q, nil
 	}
-	q := &Queue{key: key, id: n.nextID, node: n, dev: dev, users: 1, maker: newHardware}
+	q := &Queue{key: key, id: n.nextID, node: n, dev: dev, users: 1, maker: newHardware, ended: true}
 	if err := q.make(ctx); err != nil {
 		return nil, err
 	}

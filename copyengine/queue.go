@@ -26,7 +26,7 @@ type Queue struct {
 
 	mu     sync.Mutex
 	hw     Hardware
-	ended  bool // its hardware is gone
+	ended  bool // it has no hardware, or none that works
 	ledger ledger
 }
 

@@ -235,7 +235,7 @@ func TestAPutWaitsUntilItsFlagHasItsValue(t *testing.T) {
 		{7, []uint64{3, 6}, 9},
 		{1 << 31, []uint64{1<<31 - 1}, 1 << 31},      // compared without a sign
 		{5, []uint64{1 << 32, 1<<32 + 4}, 7<<32 + 5}, // and by the low half
-		{1<<32 - 1, []uint64{1<<32 - 2}, 1<<32 | 1<<32 - 1},
+		{1<<32 - 1, []uint64{1<<32 - 2}, 3<<32 - 1},
 	} {
 		t.Run(fmt.Sprint(c.value), func(t *testing.T) {
 			quietly(t, NodeConfig{}, func(ctx context.Context, r *Rank, data, words []*heap.Tensor) error {
