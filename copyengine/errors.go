@@ -13,6 +13,10 @@ var ErrPutWaits = errors.New("copyengine: a Put waits on the queue")
 // ErrEnded is returned for use of a queue that its last world has given back.
 var ErrEnded = errors.New("copyengine: the queue has ended with its last world; open a new world")
 
+// ErrTorn says that an engine has been told of a part of what was appended to
+// its queue. The queue has faulted.
+var ErrTorn = errors.New("copyengine: the queue has taken a part of the work")
+
 // errNoRoom says that a Put must wait for earlier ones.
 var errNoRoom = errors.New("copyengine: no room for the Put yet")
 

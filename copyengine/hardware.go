@@ -28,6 +28,10 @@ type Step struct {
 	Gate   uint64
 	Copies []Copy
 	Signal uint64
+	// Rounds says that both words are a plan's, which never stand further back
+	// than the round before: then an engine may compare cyclically, and store
+	// the round instead of adding to the one before.
+	Rounds bool
 
 	Began, Ended, Arrived uint64
 }
@@ -41,6 +45,9 @@ type Program interface {
 	// Cost is what the program holds of the queue while it is prepared, in the
 	// queue's unit.
 	Cost() int64
+	// Batched is how many of its copies the queue carries in batches, if it
+	// bounds these as well.
+	Batched() int64
 	// SetRound patches what the gates are compared with.
 	SetRound(round uint32)
 	// Copies and Bytes are what one run of it moves.
@@ -54,6 +61,9 @@ type Limits struct {
 	Capacity int64
 	Prepared int64 // most that prepared copies may hold
 	Puts     int64 // most that puts in flight may hold
+	// Batched is the most copies in batches that prepared copies may hold at the
+	// same time, and puts as many again; 0 if the queue does not bound them.
+	Batched int64
 }
 
 // Hardware is one queue as its platform makes it. Append, Ring and Rollback
@@ -69,7 +79,8 @@ type Hardware interface {
 	// Append writes the program behind what is there, without telling the
 	// engine, and returns the position at whose passing the program is done.
 	Append(Program) (end uint64, err error)
-	// Ring tells the engine of all that was appended.
+	// Ring tells the engine of all that was appended. The error wraps ErrTorn if
+	// the engine has been told of a part.
 	Ring() error
 	// Rollback takes back what was appended since the last Ring.
 	Rollback()

@@ -19,7 +19,7 @@ func newHardware(q *Queue) (Hardware, error) {
 }
 
 var makers = map[string]func(*Queue) (Hardware, error){
-	"host": newRingHardware,
+	"host": func(q *Queue) (Hardware, error) { return newRingHardware(q, q.dev) },
 }
 
 // ringHardware is a queue whose engine executes SDMA packets from a ring.
@@ -34,14 +34,15 @@ type ringHardware struct {
 // pointerPage is the size of the allocation that holds a queue's counts.
 const pointerPage = 4096
 
-func newRingHardware(q *Queue) (Hardware, error) {
+// newRingHardware puts the ring into memory of dev, which the host reaches.
+func newRingHardware(q *Queue, dev hip.Device) (Hardware, error) {
 	h := &ringHardware{}
-	ring, err := q.dev.Alloc(q.node.cfg.RingBytes)
+	ring, err := dev.Alloc(q.node.cfg.RingBytes)
 	if err != nil {
 		return nil, err
 	}
 	h.memory = append(h.memory, ring)
-	page, err := q.dev.Alloc(pointerPage)
+	page, err := dev.Alloc(pointerPage)
 	if err != nil {
 		h.free()
 		return nil, err
@@ -143,8 +144,9 @@ func (s *Step) encode(p *sdma.Program) error {
 
 type ringProgram struct{ *sdma.Program }
 
-func (p ringProgram) Cost() int64  { return p.Program.Bytes() }
-func (p ringProgram) Bytes() int64 { return p.CopyBytes() }
+func (p ringProgram) Cost() int64    { return p.Program.Bytes() }
+func (p ringProgram) Bytes() int64   { return p.CopyBytes() }
+func (p ringProgram) Batched() int64 { return 0 }
 
 func (h *ringHardware) Append(p Program) (uint64, error) {
 	return h.ring.Append(p.(ringProgram).Program)

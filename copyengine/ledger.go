@@ -28,15 +28,26 @@ const (
 type entry struct {
 	owner *Owner
 	round uint64
-	cost  int64
+	load  load
 	end   uint64
 	stage Stage
 }
 
+// load is what something holds of a queue.
+type load struct {
+	cost    int64 // in the queue's unit
+	batched int64 // copies in batches
+}
+
+func loadOf(p Program) load { return load{p.Cost(), p.Batched()} }
+
+func (a load) plus(b load) load  { return load{a.cost + b.cost, a.batched + b.batched} }
+func (a load) minus(b load) load { return load{a.cost - b.cost, a.batched - b.batched} }
+
 // put is a host Put that the engine has not passed yet.
 type put struct {
 	Put
-	cost int64
+	load load
 	end  uint64
 }
 
@@ -47,16 +58,16 @@ type ledger struct {
 	name    string // of the queue, for errors
 	entries []entry
 	puts    []put
-	held    int64 // by entries
-	putHeld int64
-	high    int64 // the most that entries have held
+	held    load // by entries
+	putHeld load
+	high    int64 // the highest cost that entries have held
 }
 
 // advance drops what the engine has passed.
 func (l *ledger) advance(passed uint64) {
 	n := 0
 	for n < len(l.entries) && l.entries[n].end <= passed {
-		l.held -= l.entries[n].cost
+		l.held = l.held.minus(l.entries[n].load)
 		n++
 	}
 	if n > 0 {
@@ -73,7 +84,7 @@ func (l *ledger) advance(passed uint64) {
 // not.
 func (l *ledger) dropPuts(n int, lost error) {
 	for i := range n {
-		l.putHeld -= l.puts[i].cost
+		l.putHeld = l.putHeld.minus(l.puts[i].load)
 		if l.puts[i].Done != nil {
 			l.puts[i].Done(lost)
 		}
@@ -81,15 +92,30 @@ func (l *ledger) dropPuts(n int, lost error) {
 	l.puts = slices.Delete(l.puts, 0, n)
 }
 
-// admit says whether cost more may be prepared.
-func (l *ledger) admit(cost int64) error {
+// admit says whether so much more may be prepared.
+func (l *ledger) admit(more load) error {
 	for i := range l.puts {
 		if l.puts[i].Flag != nil {
 			return fmt.Errorf("%w: queue %s has a Put that waits for its flag; store the flag, or wait with Quiet", ErrPutWaits, l.name)
 		}
 	}
-	if l.held+cost > l.limits.Prepared {
-		return &CapacityError{Queue: l.name, Unit: l.limits.Unit, Want: cost, Held: l.held, Limit: l.limits.Prepared, Holders: l.holders()}
+	return l.beyond(more, l.held, l.limits.Prepared, l.holders)
+}
+
+// batchedUnit is the second thing that queues may bound.
+const batchedUnit = "copies in batches"
+
+// beyond returns a *CapacityError if more does not fit beside what is held.
+func (l *ledger) beyond(more, held load, limit int64, holders func() []Holder) error {
+	switch {
+	case held.cost+more.cost > limit:
+		return &CapacityError{Queue: l.name, Unit: l.limits.Unit, Want: more.cost, Held: held.cost, Limit: limit, Holders: holders()}
+	case l.limits.Batched > 0 && held.batched+more.batched > l.limits.Batched:
+		hs := holders()
+		for i := range hs {
+			hs[i].Cost = l.entries[i].load.batched
+		}
+		return &CapacityError{Queue: l.name, Unit: batchedUnit, Want: more.batched, Held: held.batched, Limit: l.limits.Batched, Holders: hs}
 	}
 	return nil
 }
@@ -104,19 +130,19 @@ func (l *ledger) holders() []Holder {
 }
 
 func (e *entry) holder() Holder {
-	return Holder{World: e.owner.World, Plan: e.owner.Plan, Rank: e.owner.Rank, Round: e.round, Cost: e.cost}
+	return Holder{World: e.owner.World, Plan: e.owner.Plan, Rank: e.owner.Rank, Round: e.round, Cost: e.load.cost}
 }
 
-func (l *ledger) push(o *Owner, round uint64, cost int64, end uint64) {
-	l.entries = append(l.entries, entry{o, round, cost, end, Prepared})
-	l.held += cost
-	l.high = max(l.high, l.held)
+func (l *ledger) push(o *Owner, round uint64, held load, end uint64) {
+	l.entries = append(l.entries, entry{o, round, held, end, Prepared})
+	l.held = l.held.plus(held)
+	l.high = max(l.high, l.held.cost)
 }
 
 // pop takes back the newest entry.
 func (l *ledger) pop() {
 	last := len(l.entries) - 1
-	l.held -= l.entries[last].cost
+	l.held = l.held.minus(l.entries[last].load)
 	l.entries = l.entries[:last]
 }
 
@@ -149,22 +175,23 @@ func (l *ledger) before(o *Owner, s Stage) *entry {
 func (l *ledger) remove(o *Owner) {
 	l.entries = slices.DeleteFunc(l.entries, func(e entry) bool {
 		if e.owner == o {
-			l.held -= e.cost
+			l.held = l.held.minus(e.load)
 		}
 		return e.owner == o
 	})
 }
 
-// admitPut says whether a Put of that cost may go now (nil), must wait for
-// room (errNoRoom), or is refused.
-func (l *ledger) admitPut(cost int64) error {
+// admitPut says whether a Put may go now (nil), must wait for room (errNoRoom),
+// or is refused.
+func (l *ledger) admitPut(more load) error {
 	if err := l.exclude("Put"); err != nil {
 		return err
 	}
-	if cost > l.limits.Puts {
-		return &CapacityError{Queue: l.name, Unit: l.limits.Unit, Want: cost, Limit: l.limits.Puts}
+	nobody := func() []Holder { return nil }
+	if err := l.beyond(more, load{}, l.limits.Puts, nobody); err != nil {
+		return err
 	}
-	if l.putHeld+cost > l.limits.Puts {
+	if l.beyond(more, l.putHeld, l.limits.Puts, nobody) != nil {
 		return errNoRoom
 	}
 	return nil
@@ -178,7 +205,7 @@ func (l *ledger) exclude(op string) error {
 	return &ExclusionError{Op: op, Queue: l.name, Holders: l.holders()}
 }
 
-func (l *ledger) pushPut(p Put, cost int64, end uint64) {
-	l.puts = append(l.puts, put{p, cost, end})
-	l.putHeld += cost
+func (l *ledger) pushPut(p Put, held load, end uint64) {
+	l.puts = append(l.puts, put{p, held, end})
+	l.putHeld = l.putHeld.plus(held)
 }

@@ -1,6 +1,7 @@
 package copyengine
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/triggeredplans/sluice/internal/inject"
@@ -46,11 +47,14 @@ func Prepare(items []Item, round uint64) (rank int, err error) {
 		if err != nil {
 			return it.Owner.Rank, err
 		}
-		it.Queue.ledger.push(it.Owner, round, it.Program.Cost(), end)
+		it.Queue.ledger.push(it.Owner, round, loadOf(it.Program), end)
 		appended++
 	}
 	for _, it := range items {
 		if err := it.ring(); err != nil {
+			if errors.Is(err, ErrTorn) {
+				rung++
+			}
 			if rung == 0 { // no engine has been told of anything
 				return it.Owner.Rank, err
 			}
@@ -71,7 +75,7 @@ func (it Item) admit() error {
 		return err
 	}
 	q.ledger.advance(q.hw.Passed())
-	return q.ledger.admit(it.Program.Cost())
+	return q.ledger.admit(loadOf(it.Program))
 }
 
 func (it Item) ring() error {

@@ -287,12 +287,12 @@ type Put struct {
 // prepared on the queue, and waits under ctx for room. The error is ErrEnded
 // once the queue's last world has given it back.
 func (q *Queue) Put(ctx context.Context, w *hip.Waiter, p Put) error {
-	cost := p.Program.Cost()
+	held := loadOf(p.Program)
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
 		if err := q.usable(); err != nil {
 			return false, err
 		}
-		switch err := l.admitPut(cost); err {
+		switch err := l.admitPut(held); err {
 		case nil:
 		case errNoRoom:
 			return false, nil
@@ -307,7 +307,7 @@ func (q *Queue) Put(ctx context.Context, w *hip.Waiter, p Put) error {
 			q.hw.Rollback()
 			return false, err
 		}
-		l.pushPut(p, cost, end)
+		l.pushPut(p, held, end)
 		return true, nil
 	})
 }
@@ -365,7 +365,7 @@ func (q *Queue) Snapshot() (s Snapshot) {
 	q.look(func(l *ledger) {
 		s = Snapshot{
 			Queue: l.name, Engine: q.hw.Engine(), Limits: l.limits,
-			Held: l.held, High: l.high, Puts: l.putHeld, Holders: l.holders(), Stats: q.hw.Stats(),
+			Held: l.held.cost, High: l.high, Puts: l.putHeld.cost, Holders: l.holders(), Stats: q.hw.Stats(),
 		}
 	})
 	s.Fault, s.Faults = q.Fault(), q.faults.Load()

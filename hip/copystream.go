@@ -6,15 +6,19 @@ type CopyDevice interface {
 	// NewCopyStream makes a stream; name is for errors. The error is a
 	// *StreamLimitError if there is none left.
 	NewCopyStream(name string) (CopyStream, error)
+	// Reach lets the device's kernels and streams use the memory of another
+	// device of its platform.
+	Reach(other Device) error
 }
 
 // CopyStream runs chains of gated copies, one after the other, on copy engines.
 type CopyStream interface {
 	// Build brings steps into the form that the driver takes.
 	Build(steps []CopyStep) (CopyChain, error)
-	// Submit puts a chain on the stream: its gates are waited for until they
-	// come to round, and its signals become round. Then the stream writes
-	// position. sent says how many commands the stream has taken if it fails.
+	// Submit puts a chain on the stream: its gates are waited for until their
+	// low 32 bits come to round, and its signals become round. Then the stream
+	// writes position. sent says how many commands the stream has taken if it
+	// fails.
 	Submit(c CopyChain, round uint32, position uint64) (sent int, err error)
 	// Passed is the word that the stream writes positions to.
 	Passed() *Word
@@ -40,8 +44,11 @@ type CopyChain interface {
 // is left out.
 type CopyStep struct {
 	Gate, Signal uint64 // addresses of words
-	Lines        []CopyLine
-	Windows      []CopyWindow
+	// Anywhere says that the gate may be any number below the round. Otherwise
+	// it is at most 2³¹ below.
+	Anywhere bool
+	Lines    []CopyLine
+	Windows  []CopyWindow
 }
 
 // CopyLine is one run of bytes.

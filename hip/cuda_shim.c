@@ -378,6 +378,10 @@ static cuda_result submit(const cuda_device *d, cuda_handle stream, const cuda_s
                           cuda_ptr passed, uint64_t position, uint64_t *sent) {
     const cuda_api *api = d->api;
     for (const cuda_step *s = steps; s < steps + n; s++) {
+        if (s->gate && s->anywhere && round > INT32_MAX) {
+            CALL(api, wait, (stream, s->gate, INT32_MAX, 0));
+            ++*sent;
+        }
         if (s->gate) {
             CALL(api, wait, (stream, s->gate, round, 0));
             ++*sent;

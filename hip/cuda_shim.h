@@ -35,9 +35,12 @@ typedef struct {
 } cuda_window;
 
 /* A chunk: wait until the word at gate has come to the round, copy, and bring
- * the word at signal to the round. A gate or signal of 0 is left out. */
+ * the word at signal to the round. A gate or signal of 0 is left out. A gate
+ * that may be anywhere below a round in the upper half is waited for twice,
+ * since the driver compares cyclically. */
 typedef struct {
     cuda_ptr gate, signal;
+    int anywhere;
     cuda_ptr *dst, *src; /* linear copies */
     size_t *bytes;
     size_t copies;

@@ -83,6 +83,9 @@ func (q *nvidiaQueue) Build(steps []CopyStep) (CopyChain, error) {
 	for i, s := range steps {
 		o := &out[i]
 		o.gate, o.signal = C.cuda_ptr(s.Gate), C.cuda_ptr(s.Signal)
+		if s.Anywhere {
+			o.anywhere = 1
+		}
 		o.copies, o.windows = C.size_t(len(s.Lines)), C.size_t(len(s.Windows))
 		o.dst, o.src, o.bytes = unsafe.SliceData(dst), unsafe.SliceData(src), unsafe.SliceData(bytes)
 		o.window = unsafe.SliceData(window)
@@ -108,6 +111,9 @@ func (s *CopyStep) commands(batches bool) int64 {
 		n = (n + batchCopies - 1) / batchCopies
 	}
 	n += int64(len(s.Windows))
+	if s.Anywhere {
+		n++ // its gate may be waited for twice
+	}
 	for _, word := range []uint64{s.Gate, s.Signal} {
 		if word != 0 {
 			n++

@@ -270,6 +270,7 @@ func (p *Plan) chain(peer int) copyengine.Chain {
 		step := &chain[i]
 		step.Gate = mine.addr(mine.gate(p.first+i, kernels.GateReady))
 		step.Signal = theirs.addr(theirs.gate(p.first+i, kernels.GateArrival))
+		step.Rounds = true
 		step.Copies = make([]copyengine.Copy, len(c.Regions))
 		for j, reg := range c.Regions {
 			step.Copies[j] = copyengine.Copy{
