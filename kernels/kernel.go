@@ -17,6 +17,9 @@ type Kernel struct {
 	// Args are the names of the arguments in order, nil if they are not
 	// checked. Each is one 64-bit word.
 	Args []string
+	// Loaded is the kernel on the device that it was loaded onto from a module
+	// of the user's own. Nil for the built-in kernels and on the host platform.
+	Loaded *hip.Function
 }
 
 // Builtin returns the built-in kernels in the order of their names.

@@ -175,3 +175,14 @@ type ConfigError struct {
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("rank: Config.%s is %v; %s", e.Field, e.Found, e.Want)
 }
+
+// KernelError says that a kernel cannot run on a rank's device.
+type KernelError struct {
+	Kernel string
+	Rank   int
+	Device string
+}
+
+func (e *KernelError) Error() string {
+	return fmt.Sprintf("rank: kernel %s is not loaded on %s, the device of rank %d: it is no built-in kernel; load its module with kernels.Load and launch what Module.Kernel returns", e.Kernel, e.Device, e.Rank)
+}

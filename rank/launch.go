@@ -53,7 +53,11 @@ func (r *Rank) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 // has ended. The error is an *ArgumentError if an argument is none; a kernel
 // that failed earlier makes Launch fail with its *hip.KernelError.
 func (s *Stream) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
-	l := hip.Launch{Func: &hip.Function{Name: k.Name, Go: k.Go}, Grid: grid, Env: &s.rank.copier}
+	f, err := s.rank.function(k)
+	if err != nil {
+		return err
+	}
+	l := hip.Launch{Func: f, Grid: grid, Env: &s.rank.copier}
 	var uses []func()
 	end := func() {
 		for _, done := range uses {
@@ -77,6 +81,19 @@ func (s *Stream) Launch(k *kernels.Kernel, grid hip.Grid, args ...any) error {
 		return fmt.Errorf("rank: launch on rank %d: %w", s.rank.id, err)
 	}
 	return nil
+}
+
+// function is what the rank's device runs for a kernel.
+func (r *Rank) function(k *kernels.Kernel) (*hip.Function, error) {
+	switch {
+	case k.Loaded != nil:
+		return k.Loaded, nil
+	case r.builtin == nil:
+		return &hip.Function{Name: k.Name, Go: k.Go}, nil
+	case r.builtin[k.Name] == nil:
+		return nil, &KernelError{Kernel: k.Name, Rank: r.id, Device: r.device.Name()}
+	}
+	return r.builtin[k.Name], nil
 }
 
 // argument turns a Go value into a kernel's.

@@ -19,6 +19,8 @@ type Rank struct {
 	world    *World
 	device   hip.Device
 	endpoint copyengine.Endpoint
+	place    Placement
+	builtin  map[string]*hip.Function // nil where kernels are Go functions
 	stream   *Stream
 	queues   []*copyengine.Queue // to each peer; nil to itself
 

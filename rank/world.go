@@ -15,6 +15,7 @@ import (
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/kernels"
 	"github.com/triggeredplans/sluice/timeline"
 )
 
@@ -37,6 +38,13 @@ type Config struct {
 	HeapBytes int64  // of the symmetric heap on each rank; 0 means 64 MiB
 	Platform  string // "auto", "host", …; "" means auto
 	Node      *Node  // nil means the process's node
+	// Placement says where each rank lives; nil places them in turn on the
+	// platform's devices, the first rank of a device in the device's memory and
+	// the others in the host's, where the two differ.
+	Placement []Placement
+	// AllowComputeCopies allows ranks whose heaps lie in the memory of one
+	// device that copies within itself with compute units.
+	AllowComputeCopies bool
 	// CloseTimeout bounds how long closing waits for copies and kernels that are
 	// still going on; 0 means 10 s.
 	CloseTimeout time.Duration
@@ -128,6 +136,11 @@ func Open(ctx context.Context, cfg Config) (_ *World, err error) {
 	w.life, w.end = context.WithCancel(context.Background())
 	if err := w.open(ctx); err != nil {
 		w.end()
+		for _, r := range w.ranks {
+			for _, s := range r.streams {
+				err = errors.Join(err, s.hip.Close(ctx))
+			}
+		}
 		w.tearDown(true)
 		return nil, err
 	}
@@ -148,27 +161,23 @@ func (c *Config) check() error {
 
 // open gives the world its ranks, heap and queues.
 func (w *World) open(ctx context.Context) error {
+	places, err := w.placements()
+	if err != nil {
+		return err
+	}
+	ends, err := w.endpoints(places)
+	if err != nil {
+		return err
+	}
 	var mems []*hip.Memory
-	for i := range w.cfg.Ranks {
-		dev, err := w.platform.Device(i % w.platform.Devices())
-		if err != nil {
-			return err
-		}
-		r := &Rank{id: i, world: w, device: dev, queues: make([]*copyengine.Queue, w.cfg.Ranks)}
-		r.endpoint = copyengine.Endpoint{Platform: w.platform.Name(), Device: i % w.platform.Devices(), Slot: i / w.platform.Devices()}
-		r.copier.rank = r
-		w.ranks = append(w.ranks, r)
-		if r.stream, err = r.NewStream(); err != nil {
-			return err
-		}
-		mem, err := dev.Alloc(w.cfg.HeapBytes)
+	for i, p := range places {
+		mem, err := w.addRank(p, ends[i])
 		if err != nil {
 			freeAll(mems)
 			return err
 		}
 		mems = append(mems, mem)
 	}
-	var err error
 	if w.heap, err = heap.New(mems); err != nil {
 		freeAll(mems)
 		return err
@@ -181,6 +190,44 @@ func (w *World) open(ctx context.Context) error {
 			if r.queues[peer.id], err = w.node.Acquire(ctx, r.device, r.endpoint, peer.endpoint); err != nil {
 				return err
 			}
+		}
+	}
+	return w.prove(ctx)
+}
+
+// addRank makes the next rank and the memory of its heap.
+func (w *World) addRank(p Placement, end copyengine.Endpoint) (*hip.Memory, error) {
+	dev, err := w.platform.Device(p.Device)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rank{id: len(w.ranks), world: w, device: dev, place: p, endpoint: end, queues: make([]*copyengine.Queue, w.cfg.Ranks)}
+	r.copier.rank = r
+	w.ranks = append(w.ranks, r)
+	if dev.Properties().Modules {
+		if r.builtin, err = kernels.LoadBuiltin(dev); err != nil {
+			return nil, err
+		}
+	}
+	if r.stream, err = r.NewStream(); err != nil {
+		return nil, err
+	}
+	if p.Memory == hip.HostMemory {
+		return dev.AllocHost(w.cfg.HeapBytes)
+	}
+	return dev.Alloc(w.cfg.HeapBytes)
+}
+
+// prove has every device show that kernels run beside waiting queues.
+func (w *World) prove(ctx context.Context) error {
+	proven := map[string]bool{}
+	for _, r := range w.ranks {
+		if proven[r.device.Name()] {
+			continue
+		}
+		proven[r.device.Name()] = true
+		if err := r.device.Prove(ctx, r.builtin["evaluate"]); err != nil {
+			return err
 		}
 	}
 	return nil
