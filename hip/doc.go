@@ -12,5 +12,5 @@
 // An integer never becomes a pointer: Resolve turns an address into a Memory
 // that is held and an offset in it, and bytes are reached by slicing.
 //
-// hip imports no other package of this module.
+// Of this module, hip imports only the packages in its internal folder.
 package hip

@@ -82,10 +82,11 @@ const pageSize = 4096
 var platforms = map[string]func() (Platform, error){
 	"host":   func() (Platform, error) { return hostPlatform{}, nil },
 	"nvidia": sync.OnceValues(openNVIDIA),
+	"amd":    openAMD,
 }
 
 // automatic are the platforms that "auto" tries before the host.
-var automatic = []string{"nvidia"}
+var automatic = []string{"nvidia", "amd"}
 
 // PlatformSetting is the environment variable that names the platform which
 // "auto" and "" take.

@@ -1,0 +1,85 @@
+//go:build cgo && linux
+
+package hip
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/triggeredplans/sluice/hip/internal/kfd"
+	"github.com/triggeredplans/sluice/hip/internal/rocm"
+)
+
+// amdPlatform is ROCm and its devices.
+type amdPlatform struct {
+	libraries *rocm.Libraries
+	from      string // where the libraries and the topology came from
+	sysfs     string
+	devices   []*amdDevice
+}
+
+// amdKey is what makes one platform another.
+type amdKey struct {
+	config  rocm.Config
+	sysfs   string
+	devices int
+}
+
+var amdOpened = struct {
+	mu  sync.Mutex
+	all map[amdKey]*amdPlatform
+}{all: map[amdKey]*amdPlatform{}}
+
+// openAMD opens ROCm's libraries and reads the topology of its driver.
+func openAMD() (Platform, error) {
+	key := amdKey{config: rocm.Config{Dir: os.Getenv(ROCmSetting), KFD: os.Getenv(KFDSetting)}, sysfs: sysfs()}
+	l, err := rocm.Open(key.config)
+	if missing := (*rocm.MissingError)(nil); errors.As(err, &missing) {
+		return nil, &LibraryError{Platform: "amd", Library: missing.What, Setting: ROCmSetting, Why: "looked for " + strings.Join(missing.Looked, ", ")}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hip: platform amd: ROCm does not start: %w", err)
+	}
+	key.devices = l.Devices()
+	amdOpened.mu.Lock()
+	defer amdOpened.mu.Unlock()
+	if p := amdOpened.all[key]; p != nil {
+		return p, nil
+	}
+	p := &amdPlatform{libraries: l, from: "the loader's path", sysfs: key.sysfs}
+	if key.config.Dir != "" {
+		p.from = key.config.Dir
+	}
+	for i := range l.Devices() {
+		p.devices = append(p.devices, &amdDevice{platform: p, rocm: l, index: i})
+	}
+	amdOpened.all[key] = p
+	return p, nil
+}
+
+func (p *amdPlatform) Name() string { return "amd" }
+
+func (p *amdPlatform) Devices() int { return len(p.devices) }
+
+func (p *amdPlatform) Device(i int) (Device, error) {
+	if i < 0 || i >= len(p.devices) {
+		return nil, fmt.Errorf("hip: the amd platform has no device %d; it has %d, counted from 0", i, len(p.devices))
+	}
+	d := p.devices[i]
+	d.opening.Do(func() { d.openErr = d.open() })
+	if d.openErr != nil {
+		return nil, d.openErr
+	}
+	return d, nil
+}
+
+func (p *amdPlatform) Describe() string {
+	v := p.libraries.Version()
+	return fmt.Sprintf("amd: ROCm from %s, HIP %d.%d, %d devices, topology from %s", p.from, v/10_000_000, v/100_000%100, len(p.devices), p.sysfs)
+}
+
+// topology reads what the driver tells of the machine.
+func (p *amdPlatform) topology() (kfd.Topology, error) { return kfd.Read(p.sysfs) }
