@@ -36,11 +36,15 @@ func (e Endpoint) String() string {
 type Config struct {
 	RingBytes    int64         // of each ring: a power of two, at least 4 KiB; 0 means 8 MiB
 	ProbeTimeout time.Duration // for a new queue to answer; 0 means 5 s
-	// Inject makes steps of a preparation fail, and Intercept sees each packet
-	// before the software engine of queue from → to executes it. Both are for
-	// tests.
+	// StallTimeout is how long a GPU's copy engine may stand still while nothing
+	// holds it, until its queue counts as faulted; 0 means 10 s.
+	StallTimeout time.Duration
+	// Inject makes steps of a preparation fail, Intercept sees each packet before
+	// the software engine of queue from → to executes it, and Written sees each
+	// packet that was written to a ring, and where. They are for tests.
 	Inject    inject.Func
 	Intercept func(from, to Endpoint, at uint64, p *sdma.Packet) error
+	Written   func(from, to Endpoint, at uint64, p *sdma.Packet)
 }
 
 // DefaultRingBytes is the size of a ring where Config does not say.
@@ -68,6 +72,9 @@ func NewNode(cfg Config) (*Node, error) {
 	}
 	if cfg.ProbeTimeout == 0 {
 		cfg.ProbeTimeout = 5 * time.Second
+	}
+	if cfg.StallTimeout == 0 {
+		cfg.StallTimeout = 10 * time.Second
 	}
 	if err := sdma.CheckRingSize(cfg.RingBytes); err != nil {
 		return nil, err

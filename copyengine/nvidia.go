@@ -28,7 +28,7 @@ func newNVIDIAHardware(q *Queue) (Hardware, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newRingHardware(q, dev)
+		return newHostHardware(q, dev)
 	}
 	// The stream is one of the device whose memory the copy has at its source,
 	// or else at its destination.
