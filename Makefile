@@ -4,9 +4,8 @@
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TIMEOUT     ?= 300s
-BENCHTIME   ?= 1x
 
-.PHONY: test build format vet staticcheck race nocgo bench compiler
+.PHONY: test build format vet staticcheck race nocgo compiler
 
 # test is what must pass before a change goes in.
 test: compiler format vet staticcheck race
@@ -38,10 +37,5 @@ compiler:
 	@cc=$$($(GO) env CC); command -v $${cc%% *} > /dev/null || { \
 	  echo "make: the race detector needs a C compiler, and there is no $$cc here: install gcc or clang, or set CC."; \
 	  echo "make: 'make nocgo' runs the tests without the race detector and needs none."; exit 1; }
-
-# bench measures what docs/benchmarks.md reports, and fails where a limit is
-# passed.
-bench:
-	$(GO) test -run '^$$' -bench . -benchtime $(BENCHTIME) ./bench
 
 include $(wildcard */*.mk */*/*.mk)

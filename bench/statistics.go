@@ -1,0 +1,63 @@
+package main
+
+import "math"
+
+// quantile is the value that a part q of sorted lies below, between two
+// samples if need be.
+func quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 == len(sorted) {
+		return sorted[i]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+// takeTurns runs each measurement once in every turn, so that whatever else
+// goes on meanwhile meets all of them, and returns each one's samples. A turn
+// before the first warms up.
+func takeTurns(n int, measure ...func() (float64, error)) ([][]float64, error) {
+	samples := make([][]float64, len(measure))
+	for turn := range n + 1 {
+		for i, m := range measure {
+			v, err := m()
+			if err != nil {
+				return nil, err
+			}
+			if turn > 0 {
+				samples[i] = append(samples[i], v)
+			}
+		}
+	}
+	return samples, nil
+}
+
+// ratios divides the samples of the same turn.
+func ratios(a, b []float64) []float64 {
+	r := make([]float64, len(a))
+	for i := range a {
+		r[i] = a[i] / b[i]
+	}
+	return r
+}
+
+// inverse is 1 by each sample, times what they count.
+func inverse(samples []float64, times float64) []float64 {
+	r := make([]float64, len(samples))
+	for i, s := range samples {
+		r[i] = times / s
+	}
+	return r
+}
+
+// scaled is each sample times a factor.
+func scaled(samples []float64, by float64) []float64 {
+	r := make([]float64, len(samples))
+	for i, s := range samples {
+		r[i] = s * by
+	}
+	return r
+}
