@@ -84,6 +84,9 @@ func (q *Queue) end() {
 
 // stop ends the hardware. What was put and not carried is lost for that reason.
 func (q *Queue) stop(why error) {
+	if !q.ended {
+		q.ledger.advance(q.hw.Passed())
+	}
 	q.hw.Close()
 	q.ended = true
 	q.ledger.dropPuts(len(q.ledger.puts), why)
