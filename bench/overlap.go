@@ -11,19 +11,17 @@ import (
 	"github.com/triggeredplans/sluice/schedule"
 )
 
-// overlapBytes is what a producer sends in a round, however many chunks it has.
-const overlapBytes = 64 << 20
-
 // overlap compares the saving of a plan with that of a producer goroutine and a
 // copier goroutine, with chunks that take as long to compute as to copy. What
 // can be saved is the shorter of both.
 func overlap(s *suite) error {
+	bytes := pick(s, int64(2), 64, 64) << 20 // in a round, however many chunks it has
 	for _, chunks := range pick(s, []int{32}, []int{8, 32, 128}, []int{8, 32, 64, 128, 512}) {
-		plan, hand, err := s.savings(chunks)
+		plan, hand, err := s.savings(bytes, chunks)
 		if err != nil {
 			return fmt.Errorf("%d chunks: %w", chunks, err)
 		}
-		name := fmt.Sprintf("%d chunks of %d KiB", chunks, overlapBytes/chunks>>10)
+		name := fmt.Sprintf("%d chunks of %d KiB", chunks, bytes/int64(chunks)>>10)
 		r := s.result(name, "×by hand", []float64{middle(plan) / middle(hand)})
 		if chunks >= 32 {
 			r = r.atLeast(0.95)
@@ -43,9 +41,9 @@ func middle(samples []float64) float64 { return newResult("", "", "", samples).M
 
 // savings is the saving of a plan and of goroutines, as a part of what can be
 // saved.
-func (s *suite) savings(chunks int) (plan, hand []float64, err error) {
-	sh := shape{ranks: 1, bytes: overlapBytes, chunks: chunks}
-	w, err := s.planned(2, overlapBytes, func(r int) schedule.Schedule {
+func (s *suite) savings(bytes int64, chunks int) (plan, hand []float64, err error) {
+	sh := shape{ranks: 1, bytes: bytes, chunks: chunks}
+	w, err := s.planned(2, bytes, func(r int) schedule.Schedule {
 		return map[int]schedule.Schedule{0: sh.schedule(0)}[r]
 	})
 	if err != nil {

@@ -76,9 +76,10 @@ func (l load) schedule(r int) (chunks schedule.Schedule) {
 func prepare(s *suite) error {
 	half := copyengine.DefaultRingBytes / 2
 	most := func(each int) int { return (half - sdma.PollBytes - sdma.AtomicBytes) / each }
+	regions := pick(s, 64, 4096, 4096)
 	loads := []load{
-		{peers: 3, regions: 4096, windows: true},
-		{peers: 3, regions: 4096, windows: true, alone: true},
+		{peers: 3, regions: regions, windows: true},
+		{peers: 3, regions: regions, windows: true, alone: true},
 	}
 	if s.scope > brief {
 		for _, peers := range []int{1, 3, 7} {
@@ -116,8 +117,8 @@ func (s *suite) preparing(l load) (ratio, took []float64, err error) {
 	defer w.shut(&err)
 	n := 5
 	copies := newPacketCopies(l)
-	for range 2 * copyengine.DefaultRingBytes / l.packets() / int64(n) { // every page of the rings is there
-		if l.packets() < 64<<10 {
+	for range 2 * copyengine.DefaultRingBytes / l.packets() / int64(n) { // until every page of the rings is there
+		if l.packets() < 64<<10 { // too small for a new page to matter
 			break
 		}
 		if _, err := w.preparation(n); err != nil {
