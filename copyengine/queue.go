@@ -26,7 +26,8 @@ type Queue struct {
 
 	mu     sync.Mutex
 	hw     Hardware
-	ended  bool // it has no hardware, or none that works
+	ended  bool  // it has no hardware, or none that works
+	last   Stats // of the hardware, once it has ended
 	ledger ledger
 }
 
@@ -86,6 +87,7 @@ func (q *Queue) end() {
 func (q *Queue) stop(why error) {
 	if !q.ended {
 		q.ledger.advance(q.hw.Passed())
+		q.last = q.hw.Stats()
 	}
 	q.hw.Close()
 	q.ended = true
@@ -368,7 +370,10 @@ func (q *Queue) Snapshot() (s Snapshot) {
 	q.look(func(l *ledger) {
 		s = Snapshot{
 			Queue: l.name, Engine: q.hw.Engine(), Limits: l.limits,
-			Held: l.held.cost, High: l.high, Puts: l.putHeld.cost, Holders: l.holders(), Stats: q.hw.Stats(),
+			Held: l.held.cost, High: l.high, Puts: l.putHeld.cost, Holders: l.holders(), Stats: q.last,
+		}
+		if !q.ended {
+			s.Stats = q.hw.Stats()
 		}
 	})
 	s.Fault, s.Faults = q.Fault(), q.faults.Load()

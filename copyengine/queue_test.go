@@ -376,3 +376,22 @@ func TestASnapshotTellsWhatAQueueHoldsAndHasDone(t *testing.T) {
 		t.Errorf("the snapshot is wrong: %+v", s)
 	}
 }
+
+// Who keeps a queue to look at it may do so when its memory is gone.
+func TestASnapshotOfAQueueThatHasEndedTellsHowItEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Config{})
+	q, err := r.node.Acquire(r.soon(), r.dev, place(0), place(1))
+	r.must(err)
+	_, addr := r.word()
+	w := r.open()
+	w.chain[0].Copies = []Copy{{Src: addr, Dst: addr + 8, Width: 8, Height: 1, SrcPitch: 8, DstPitch: 8}}
+	r.must(q.Put(r.soon(), waiter(), Put{Program: r.compile(q, w)}), q.Quiet(r.soon(), waiter()))
+	before := q.Snapshot()
+	r.node.Release(q)
+	after := q.Snapshot()
+	if after.Stats.Copies != 1 || after.Stats.Bytes != 8 || after.Stats.Copies != before.Stats.Copies || after.Queue != before.Queue || after.Engine != before.Engine {
+		t.Errorf("before: %+v\nafter: %+v", before, after)
+	}
+	r.must(q.Quiet(ended(), waiter()))
+}
