@@ -140,7 +140,7 @@ func TestFlagsHaveTheirDefaults(t *testing.T) {
 	}
 	want := map[string]string{
 		"ranks": "4", "rounds": "10", "rows": "1024", "cols": "1024", "tile": "128x128", "programs": "8",
-		"platform": `"auto"`, "json": "", "v": "", "heap": "",
+		"platform": `"auto"`, "json": "", "v": "", "heap": "", "metrics": "", "linger": "", "trace": "", "plot": "",
 	}
 	got := map[string]string{}
 	last := ""
@@ -182,6 +182,8 @@ func TestABadFlagEndsWithOneClearLineAndStatus2(t *testing.T) {
 		"-heap -5":             "-heap is -5",
 		"-heap much":           "-heap",
 		"-json=perhaps":        "-json",
+		"-plot picture.bmp":    ".svg or .png",
+		"-linger soon":         "-linger",
 		"-nosuch":              "-nosuch",
 		"-ranks":               "-ranks",
 		"extra":                `"extra"`,
