@@ -3,7 +3,7 @@
 
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-TIMEOUT     ?= 300s
+TIMEOUT     ?= 600s
 
 .PHONY: test build format vet staticcheck race nocgo compiler
 
