@@ -112,9 +112,7 @@ func (s *hostStream) run(l Launch) error {
 			wg.Add(1)
 			go func() {
 				defer wg.Done()
-				if e := t.run(s.device, l.Func); e != nil {
-					first.Do(func() { err = e })
-				}
+				t.run(s.device, l.Func, func(e error) { first.Do(func() { err = e }) })
 			}()
 		}
 	}
@@ -267,9 +265,10 @@ func (t *Thread) Uniform(v uint64) uint64 {
 	return v
 }
 
-// run is the thread's life. A thread of a CTA that has failed elsewhere ends
-// at its next barrier without an error of its own.
-func (t *Thread) run(device string, f *Function) (err error) {
+// run is the thread's life, on a goroutine that it may end: so a failure is
+// told, not returned. A thread of a CTA that has failed elsewhere ends at its
+// next barrier without a failure of its own.
+func (t *Thread) run(device string, f *Function, failed func(error)) {
 	returned := false
 	defer func() {
 		for _, m := range t.held {
@@ -291,11 +290,10 @@ func (t *Thread) run(device string, f *Function) (err error) {
 			e.Err, e.Stack = fmt.Errorf("panic: %v", v), string(debug.Stack())
 		}
 		t.block.abandon()
-		err = e
+		failed(e)
 	}()
 	f.Go(t)
 	returned = true
-	return nil
 }
 
 // block is what the threads of one CTA share.

@@ -347,7 +347,12 @@ func (v *rendezvous) reset() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for r := range v.ranks {
-		v.ranks[r].gone, v.ranks[r].next = nil, 0
+		s := &v.ranks[r]
+		s.gone, s.next = nil, 0
+		select {
+		case <-s.wake: // of a rank whose goroutine ended while it decided
+		default:
+		}
 	}
 	v.gens, v.left = v.gens[:0], v.left[:0]
 }
