@@ -21,6 +21,7 @@ type nvidiaStream struct {
 	end    context.CancelFunc
 
 	mu       sync.Mutex
+	reapers  sync.WaitGroup
 	stream   C.cuda_handle // nil once it is given back
 	launched uint64
 	running  []nvidiaLaunch // that have not been reaped, in order
@@ -118,7 +119,7 @@ func (s *nvidiaStream) Launch(l Launch) error {
 	s.running = append(s.running, nvidiaLaunch{l.Func.Name, l.Done})
 	if !s.reaping {
 		s.reaping = true
-		go s.reap()
+		s.reapers.Go(s.reap)
 	}
 	return nil
 }
@@ -254,6 +255,7 @@ func (s *nvidiaStream) Close(ctx context.Context) error {
 		s.end()
 		return &StuckError{Device: s.device.Name(), What: "kernel " + s.Running(), Err: err}
 	}
+	s.reapers.Wait() // it looks at the word
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stream == nil {

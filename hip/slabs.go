@@ -49,13 +49,13 @@ func (s *slabs) take(n int64) (*slab, int64, error) {
 }
 
 // put gives back what take gave, and empty slabs to the device if it lets go of
-// them now.
+// them now. Slabs of the least size are kept for who comes next.
 func (s *slabs) put(l *slab, off, n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.put(hole{off, roundUp(n, pageSize)})
 	s.all = slices.DeleteFunc(s.all, func(l *slab) bool {
-		return len(l.free) == 1 && l.free[0].n == l.size && s.shrink(l) == nil
+		return l.size > s.least && len(l.free) == 1 && l.free[0].n == l.size && s.shrink(l) == nil
 	})
 }
 
