@@ -440,6 +440,7 @@ func TestEverythingEndsHoweverARankEnds(t *testing.T) {
 
 // A kernel that never returns is named when the world is closed, in time.
 func TestClosingAWorldNamesAKernelThatNeverEnds(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	t.Parallel()
 	stop := make(chan struct{})
 	defer close(stop)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -22,7 +24,26 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // platform is where the tests run; SLUICE_PLATFORM chooses.
-var platform = os.Getenv("SLUICE_PLATFORM")
+var platform = cmp.Or(os.Getenv("SLUICE_PLATFORM"), "host")
+
+// hostOnly skips a test of what only the host platform has.
+func hostOnly(t *testing.T, what string) {
+	t.Helper()
+	if platform != "host" {
+		t.Skipf("only the host platform has %s", what)
+	}
+}
+
+// bubble runs a test in a bubble where time takes none, if its platform's work
+// is all done by goroutines.
+func bubble(t *testing.T, f func(*testing.T)) {
+	t.Helper()
+	if platform == "host" {
+		synctest.Test(t, f)
+	} else {
+		f(t)
+	}
+}
 
 // patience bounds what should take no time at all.
 const patience = 60 * time.Second

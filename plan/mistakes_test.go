@@ -11,7 +11,6 @@ import (
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/heap"
-	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/kernels"
 	"github.com/triggeredplans/sluice/rank"
 	"github.com/triggeredplans/sluice/schedule"
@@ -273,7 +272,7 @@ func TestAHandleIsForItsRankAndRound(t *testing.T) {
 			return err
 		}
 		nothing := func(h Handle) error {
-			return r.Launch(&kernels.Kernel{Name: "nothing", Go: func(*hip.Thread) {}}, kernels.Grid(1), h)
+			return r.Launch(kernels.Script, kernels.Grid(1), h, g.programs[3]) // which has no lists
 		}
 		if _, err := expect[*HandleError](nothing(handles[1-r.ID()])); err != nil {
 			return err
@@ -335,6 +334,7 @@ func TestUseOfAClosedWorldIsAnError(t *testing.T) {
 // queue at once and on the others at the next collective; closing makes the
 // queue anew.
 func TestAFaultedQueueFailsItsPlansAndIsMadeAnewWhenTheyAreClosed(t *testing.T) {
+	hostOnly(t, "packets that a test can fail")
 	t.Parallel()
 	var armed atomic.Bool
 	seen := newGathering(2) // ranks 0 and 1

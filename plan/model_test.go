@@ -52,7 +52,7 @@ type entry struct {
 }
 
 func newModel(s *scenario) *model {
-	m := &model{ranks: s.ranks, limit: modelRing / 2, queue: make([][]entry, s.ranks)}
+	m := &model{ranks: s.ranks, limit: modelRing() / 2, queue: make([][]entry, s.ranks)}
 	for _, p := range s.plans {
 		m.m = append(m.m, life{drawnPlan: p})
 	}

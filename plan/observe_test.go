@@ -249,6 +249,7 @@ func TestPreparationsThatFailAreCountedByKind(t *testing.T) {
 }
 
 func TestATimelineHasEveryChunksWayInItsOrder(t *testing.T) {
+	hostOnly(t, "copy engines with a clock")
 	var rec timeline.Recorder
 	cfg := world{ranks: 3}.config(t)
 	cfg.Timeline = &rec
@@ -295,6 +296,7 @@ func TestATimelineHasEveryChunksWayInItsOrder(t *testing.T) {
 }
 
 func TestWhatATimelineAddsCountsAgainstTheCapacity(t *testing.T) {
+	hostOnly(t, "copy engines with a clock")
 	held := func(rec *timeline.Recorder) (bytes int64) {
 		cfg := world{ranks: 2}.config(t)
 		cfg.Timeline = rec

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/triggeredplans/sluice/hip"
@@ -193,7 +192,7 @@ func TestMarksOfChunksThatAreNotTheRanksAreDroppedAndMakeWaitFail(t *testing.T) 
 // On a deadline the error names every short chunk and what it waits for. Time
 // is the bubble's, so nothing here takes any.
 func TestATimeoutNamesEveryShortChunkAndWhatItWaitsFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		ended := newGathering(2)
 		world{ranks: 2}.run(t, func(ctx context.Context, r *rank.Rank) error {
 			g, p, h, err := started(ctx, r, shape{chunks: 3, rows: 2, cols: 64, writers: 2})
@@ -243,7 +242,7 @@ func TestATimeoutNamesEveryShortChunkAndWhatItWaitsFor(t *testing.T) {
 
 // A chunk that is marked but queued behind another plan's says behind which.
 func TestATimeoutNamesThePlanThatIsInFront(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		ended := newGathering(2)
 		world{ranks: 2}.run(t, func(ctx context.Context, r *rank.Rank) error {
 			_, gb, a, b, err := two(ctx, r)
@@ -276,7 +275,7 @@ func TestATimeoutNamesThePlanThatIsInFront(t *testing.T) {
 
 // A kernel that still runs when the deadline comes is named.
 func TestATimeoutNamesTheKernelThatStillRuns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		ended := newGathering(2)
 		world{ranks: 2}.run(t, func(ctx context.Context, r *rank.Rank) error {
 			g, p, h, err := started(ctx, r, shape{chunks: 1, rows: 2, cols: 64})
@@ -305,6 +304,7 @@ func TestATimeoutNamesTheKernelThatStillRuns(t *testing.T) {
 }
 
 func TestAKernelThatPanicsFailsItsRanksWaitAndItsBody(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	t.Parallel()
 	boom := &kernels.Kernel{Name: "boom", Go: func(t *hip.Thread) {
 		if t.Block == 1 {
