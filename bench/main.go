@@ -6,6 +6,7 @@
 //	go run ./bench -scope full -json       every case, one object a line
 //	go run ./bench -list                   what is measured
 //	go run ./bench -run 'rounds|trigger'   some of it
+//	go run ./bench -run rounds -cpuprofile cpu.prof
 //	go run ./bench -benchstat old.json     a file's samples as benchstat reads them
 //	go run ./bench -plot x.svg new.json    the growth figures of a file as a picture
 //
@@ -21,6 +22,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime/pprof"
 	"strings"
 )
 
@@ -38,6 +40,7 @@ type options struct {
 	repeats           int
 	allgather         string // the program that measures OpenMPI, or ""
 	benchstat, plot   string // files
+	profile           string // file
 	rest              []string
 }
 
@@ -53,6 +56,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.StringVar(&o.allgather, "allgather", "", "the program built from bench/mpi/allgather.c; without it OpenMPI is left out")
 	flags.StringVar(&o.benchstat, "benchstat", "", "print the samples of a file that -json wrote as benchstat reads them")
 	flags.StringVar(&o.plot, "plot", "", "draw the growth figures of the file that -json wrote, which is the argument, into this file")
+	flags.StringVar(&o.profile, "cpuprofile", "", "write a profile for pprof to this file")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -106,6 +110,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // measure runs the figures that are asked for, prints their results as they
 // come, and counts the limits that are missed.
 func measure(ctx context.Context, o options, stdout, stderr io.Writer) (missed int, err error) {
+	if o.profile != "" {
+		f, err := os.Create(o.profile)
+		if err != nil {
+			return 0, err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return 0, err
+		}
+		defer pprof.StopCPUProfile()
+	}
 	print := newTable(stdout).print
 	if o.json {
 		print = newLines(stdout).print
