@@ -13,7 +13,7 @@ import (
 // equally among the ranks, and each rank's chunks must stay inside its own.
 // With nil chunks a rank sends its rows as one chunk that is marked once. The
 // error is that of New; it wraps an *OutsideError if a region is in another
-// rank's rows.
+// rank's rows, and a *RowsError if the rows cannot be divided.
 func NewAllGather(ctx context.Context, r *rank.Rank, out *heap.Tensor, chunks schedule.Schedule) (*Plan, error) {
 	mine := &proposal{rank: r, out: out, chunks: chunks, first: 1}
 	return mine.make(ctx, mine.ownRows())
@@ -23,12 +23,12 @@ func NewAllGather(ctx context.Context, r *rank.Rank, out *heap.Tensor, chunks sc
 // the chunks stay inside them.
 func (mine *proposal) ownRows() error {
 	r := mine.rank
-	if mine.out == nil || mine.out.Err() != nil {
+	if r.Check(mine.out) != nil {
 		return mine.validate()
 	}
 	n := mine.out.Shape()[0]
 	if n%r.Size() != 0 {
-		return fmt.Errorf("plan: an all-gather divides the tensor's %d rows equally among the ranks, and %d ranks do not divide them", n, r.Size())
+		return &RowsError{Rows: n, Ranks: r.Size()}
 	}
 	per := n / r.Size()
 	rows := mine.out.Rows(r.ID()*per, (r.ID()+1)*per)

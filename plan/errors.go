@@ -78,6 +78,13 @@ func (e *OutsideError) Error() string {
 		e.Rank, e.Chunk, e.Region, e.Lo, e.Hi, e.What, e.From, e.To)
 }
 
+// RowsError says that an all-gather cannot divide a tensor's rows equally.
+type RowsError struct{ Rows, Ranks int }
+
+func (e *RowsError) Error() string {
+	return fmt.Sprintf("plan: an all-gather divides the tensor's rows equally among the ranks, and %d ranks do not divide %d rows; give it a multiple", e.Ranks, e.Rows)
+}
+
 // CutError says that a round's data is not whole, because a peer closed the
 // plan in the middle of it.
 type CutError struct {

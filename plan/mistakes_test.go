@@ -180,10 +180,11 @@ func TestAnAllGatherStaysInItsOwnRows(t *testing.T) {
 		_, err := NewAllGather(ctx, g.Rank, g.out.Rows(0, 4), nil)
 		return err
 	}, func(r *rank.Rank, err error) error {
-		if err == nil {
-			return errors.New("4 rows were divided among 3 ranks")
+		e, bad := expect[*RowsError](err)
+		if bad == nil && *e != (RowsError{Rows: 4, Ranks: 3}) {
+			return fmt.Errorf("the error is wrong: %v", err)
 		}
-		return nil
+		return bad
 	})
 }
 

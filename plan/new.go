@@ -115,14 +115,8 @@ func (mine *proposal) make(ctx context.Context, err error) (*Plan, error) {
 // validate is a rank's own check of its proposal.
 func (mine *proposal) validate() error {
 	r, out := mine.rank, mine.out
-	if out == nil {
-		return fmt.Errorf("plan: New needs a tensor to send from; make one with Zeros")
-	}
-	if err := out.Err(); err != nil {
-		return err
-	}
-	if out.At(r.ID()).Memory() != r.Memory() {
-		return fmt.Errorf("plan: the tensor is of another world than rank %d; make it with the rank's Zeros", r.ID())
+	if err := r.Check(out); err != nil {
+		return &rank.TensorError{Op: "New", Rank: r.ID(), Err: err}
 	}
 	if err := r.World().Node().Inject(inject.Validate, r.ID()); err != nil {
 		return err

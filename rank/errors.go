@@ -3,6 +3,7 @@ package rank
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 var (
@@ -66,6 +67,19 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// StuckError says that something had not ended when a world was closed. Its
+// memory is not used again.
+type StuckError struct {
+	World, What string
+	After       time.Duration // Config.CloseTimeout
+	Err         error         // why nobody waits any more
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("rank: closing %s: %s has not ended, for which it has %v (%v): its copies or kernels are still going on; its memory is not used again", e.World, e.What, e.After, e.Err)
+}
+func (e *StuckError) Unwrap() error { return e.Err }
 
 // VoteError says that a collective failed on every rank because one of them
 // could not do its share.

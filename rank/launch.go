@@ -102,7 +102,7 @@ func (r *Rank) argument(a any) (hip.Arg, func(), error) {
 	case Argument:
 		return a.Use(r)
 	case *heap.Tensor:
-		if err := r.usable(a); err != nil {
+		if err := r.Check(a); err != nil {
 			return hip.Arg{}, nil, err
 		}
 		if err := a.Block().Hold(); err != nil {

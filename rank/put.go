@@ -125,7 +125,7 @@ func (r *Rank) checkPut(peer int, dst, src *heap.Tensor, o PutOptions) error {
 		if t.t == nil && !t.need {
 			continue
 		}
-		if err := r.usable(t.t); err != nil {
+		if err := r.Check(t.t); err != nil {
 			return &PutError{Rank: r.id, Peer: peer, Why: t.name, Err: err}
 		}
 		if t.t.Len() == 0 {

@@ -124,7 +124,7 @@ func describe(a *allocation) string { return fmt.Sprintf("%v%v", a.dtype, a.shap
 // one.
 func (r *Rank) Free(ctx context.Context, t *heap.Tensor) error {
 	var block *heap.Block
-	err := r.usable(t)
+	err := r.Check(t)
 	if err != nil {
 		err = &TensorError{Op: "Free", Rank: r.id, Err: err}
 	} else {
@@ -146,8 +146,9 @@ func freeOne(calls []*Call) error {
 	return calls[0].Value.(*heap.Block).Free()
 }
 
-// usable says why the rank cannot use a tensor, if it cannot.
-func (r *Rank) usable(t *heap.Tensor) error {
+// Check says why the rank cannot use a tensor, if it cannot: ErrNoTensor,
+// ErrForeign, or the tensor's own error.
+func (r *Rank) Check(t *heap.Tensor) error {
 	switch {
 	case t == nil:
 		return ErrNoTensor

@@ -11,7 +11,7 @@ import (
 // word is where element i of a tensor of 64-bit words lies in this rank's
 // memory.
 func (r *Rank) word(op string, t *heap.Tensor, i int) (int64, error) {
-	if err := r.usable(t); err != nil {
+	if err := r.Check(t); err != nil {
 		return 0, &TensorError{Op: op, Rank: r.id, Err: err}
 	}
 	if t.DType().Size() != 8 || !t.Contiguous() || i < 0 || i >= t.Len() {

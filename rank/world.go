@@ -460,7 +460,7 @@ func (r *Rank) end(ctx context.Context) error {
 		errs = append(errs, s.hip.Close(ctx))
 	}
 	if err := r.copier.quiet(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("rank: closing %s: what kernels of rank %d have put is not carried: %w", r.world.name, r.id, err))
+		errs = append(errs, &StuckError{World: r.world.name, What: fmt.Sprintf("what kernels of rank %d have put", r.id), After: r.world.cfg.CloseTimeout, Err: err})
 	}
 	return errors.Join(errs...)
 }
@@ -496,7 +496,7 @@ func (w *World) awaitDone(ctx context.Context, t Tenant) error {
 	case <-t.Done():
 		return nil
 	case <-grace.Done():
-		return fmt.Errorf("rank: closing %s: %v has not ended after %v: its copies or kernels are still going on; its memory is not used again", w.name, t, w.cfg.CloseTimeout)
+		return &StuckError{World: w.name, What: t.String(), After: w.cfg.CloseTimeout, Err: context.Cause(ctx)}
 	}
 }
 
