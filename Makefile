@@ -4,6 +4,7 @@
 GO          ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 TIMEOUT     ?= 600s
+FLAGS       ?=
 
 .PHONY: test build format vet staticcheck race nocgo compiler
 
@@ -27,11 +28,11 @@ staticcheck:
 
 # race runs every test under the race detector, which needs a C compiler.
 race: compiler
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(FLAGS) ./...
 
 # nocgo runs every test without cgo and without the race detector.
 nocgo:
-	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) ./...
+	CGO_ENABLED=0 $(GO) test -timeout $(TIMEOUT) $(FLAGS) ./...
 
 compiler:
 	@cc=$$($(GO) env CC); command -v $${cc%% *} > /dev/null || { \

@@ -1,68 +1,20 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"os"
-	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
-	"github.com/triggeredplans/sluice/internal/example"
+	"github.com/triggeredplans/sluice/internal/example/exampletest"
 	"github.com/triggeredplans/sluice/rank"
 )
 
-// asProgram, in the environment, makes the test binary the program itself.
-const asProgram = "SLUICE_TEST_AS_PROGRAM"
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// outcome is how one run of the program ended.
-type outcome struct {
-	code        int
-	stdout, err string
-}
-
-func run(g *gather, args ...string) outcome {
-	var stdout, stderr bytes.Buffer
-	code := example.Run(context.Background(), name, what, args, &stdout, &stderr, g.flags, g.run)
-	return outcome{code, stdout.String(), stderr.String()}
-}
-
-// runJSON is a run with -json that must succeed.
-func runJSON(t *testing.T, args ...string) result {
-	t.Helper()
-	o := run(new(gather), append(args, "-json")...)
-	if o.code != 0 {
-		t.Fatalf("%v: status %d: %s", args, o.code, o.err)
-	}
-	return decode(t, o.stdout)
-}
-
-// decode reads the one object that standard output must be.
-func decode(t *testing.T, stdout string) (r result) {
-	t.Helper()
-	d := json.NewDecoder(strings.NewReader(stdout))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&r); err != nil {
-		t.Fatalf("standard output is no result: %v\n%s", err, stdout)
-	}
-	if d.More() {
-		t.Fatalf("standard output has more than one object:\n%s", stdout)
-	}
-	return r
+func program(g *gather) exampletest.Program {
+	return exampletest.Program{Name: name, What: what, Flags: g.flags, Run: g.run}
 }
 
 func TestEveryShapeIsGatheredAndVerified(t *testing.T) {
@@ -82,12 +34,10 @@ func TestEveryShapeIsGatheredAndVerified(t *testing.T) {
 		"-ranks 2 -rows 64 -cols 64 -tile 16x16 -heap 67108864 -v", // a heap by size
 	} {
 		t.Run(strings.ReplaceAll(args, " ", "_"), func(t *testing.T) {
-			r := runJSON(t, strings.Fields(args)...)
-			if !r.AllRight {
-				t.Error("not verified")
-			}
-			if r.SecondsPer <= 0 {
-				t.Errorf("a round took %v s", r.SecondsPer)
+			var r result
+			program(new(gather)).JSON(t, args, &r)
+			if !r.AllRight || r.SecondsPer <= 0 {
+				t.Errorf("the result is wrong: %+v", r)
 			}
 		})
 	}
@@ -98,7 +48,8 @@ func TestTheResultCountsWhatWasSent(t *testing.T) {
 	// 4, 4 and 1. The order takes two rows of tiles together, column by column:
 	// steps 0 to 3 are a square of four tiles, two bands of 64 elements each;
 	// steps 4 to 7 are the column beside it and two tiles of the last row.
-	got := runJSON(t, strings.Fields("-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5")...)
+	var got result
+	program(new(gather)).JSON(t, "-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", &got)
 	want := result{
 		Example: "all_gather", Platform: "host", Ranks: 8, Rounds: 5, Rows: 40, Cols: 72,
 		ChunksPerRank: 3, CopiesPerRound: 8 * 7 * 4, BytesPerRound: 8 * 7 * 40 * 72 * elem,
@@ -113,30 +64,18 @@ func TestTheResultCountsWhatWasSent(t *testing.T) {
 }
 
 func TestJSONHasJustItsFields(t *testing.T) {
-	o := run(new(gather), strings.Fields("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2 -json")...)
-	var fields map[string]any
-	if err := json.Unmarshal([]byte(o.stdout), &fields); err != nil {
-		t.Fatalf("%v: %s", err, o.stdout)
-	}
-	for _, f := range []string{"example", "platform", "ranks", "rounds", "rows", "cols", "chunks_per_rank", "copies_per_round",
-		"bytes_per_round", "seconds_per_round", "gbytes_per_second", "verified"} {
-		if _, ok := fields[f]; !ok {
-			t.Errorf("no field %s", f)
-		}
-		delete(fields, f)
-	}
-	if len(fields) > 0 {
-		t.Errorf("fields nobody knows of: %v", fields)
-	}
-	if o.err != "" {
-		t.Errorf("standard error: %s", o.err)
+	o := program(new(gather)).With("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2 -json")
+	o.Fields(t, "example", "platform", "ranks", "rounds", "rows", "cols", "chunks_per_rank", "copies_per_round",
+		"bytes_per_round", "seconds_per_round", "gbytes_per_second", "verified")
+	if o.Err != "" {
+		t.Errorf("standard error: %s", o.Err)
 	}
 }
 
 func TestFlagsHaveTheirDefaults(t *testing.T) {
-	o := run(new(gather), "-h")
-	if o.code != 0 || o.err != "" {
-		t.Fatalf("-h ended with status %d: %s", o.code, o.err)
+	o := program(new(gather)).With("-h")
+	if o.Code != 0 || o.Err != "" {
+		t.Fatalf("-h ended with status %d: %s", o.Code, o.Err)
 	}
 	want := map[string]string{
 		"ranks": "4", "rounds": "10", "rows": "1024", "cols": "1024", "tile": "128x128", "programs": "8",
@@ -144,7 +83,7 @@ func TestFlagsHaveTheirDefaults(t *testing.T) {
 	}
 	got := map[string]string{}
 	last := ""
-	for _, line := range strings.Split(o.stdout, "\n") {
+	for _, line := range strings.Split(o.Stdout, "\n") {
 		if f, ok := strings.CutPrefix(line, "  -"); ok {
 			last = strings.Fields(f)[0]
 			got[last] = ""
@@ -189,24 +128,12 @@ func TestABadFlagEndsWithOneClearLineAndStatus2(t *testing.T) {
 		"extra":                `"extra"`,
 	} {
 		t.Run(args, func(t *testing.T) {
-			o := run(new(gather), strings.Fields(args)...)
-			if o.code != 2 || o.stdout != "" {
-				t.Errorf("status %d, standard output %q", o.code, o.stdout)
+			o := program(new(gather)).With(args)
+			o.Failed(t, 2, name, says)
+			if o.Stdout != "" {
+				t.Errorf("standard output: %s", o.Stdout)
 			}
-			oneLine(t, o.err, says)
 		})
-	}
-}
-
-// oneLine checks that an error is one line, from this program, that says what
-// it must.
-func oneLine(t *testing.T, stderr, says string) {
-	t.Helper()
-	if n := strings.Count(stderr, "\n"); n != 1 || !strings.HasSuffix(stderr, "\n") {
-		t.Errorf("%d lines on standard error:\n%s", n, stderr)
-	}
-	if !strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, says) {
-		t.Errorf("standard error does not say %q: %s", says, stderr)
 	}
 }
 
@@ -224,11 +151,11 @@ func TestWhatCannotBeDoneEndsWithOneClearLineAndStatus1(t *testing.T) {
 		"-ranks 2 -rows 4097 -cols 4097 -tile 1x1 -heap 70000000": "tiles",
 	} {
 		t.Run(args, func(t *testing.T) {
-			o := run(&gather{node: small}, append(strings.Fields(args), "-json")...)
-			if o.code != 1 || o.stdout != "" {
-				t.Errorf("status %d, standard output %q", o.code, o.stdout)
+			o := program(&gather{node: small}).With(args + " -json")
+			o.Failed(t, 1, name, says)
+			if o.Stdout != "" {
+				t.Errorf("standard output: %s", o.Stdout)
 			}
-			oneLine(t, o.err, says)
 		})
 	}
 }
@@ -249,53 +176,35 @@ func TestStaleBytesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := run(&gather{node: node}, strings.Fields("-ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")...)
-	if o.code != 1 {
-		t.Errorf("status %d", o.code)
-	}
-	if decode(t, o.stdout).AllRight {
+	o := program(&gather{node: node}).With("-ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
+	o.Failed(t, 1, name, "wrong bytes")
+	var r result
+	if o.Decode(t, &r); r.AllRight {
 		t.Error("verified is true")
 	}
-	oneLine(t, o.err, "wrong bytes")
 }
 
 func TestWithoutJSONAPersonReadsWhatHappens(t *testing.T) {
-	o := run(new(gather), strings.Fields("-ranks 3 -rows 64 -cols 64 -tile 16x16 -rounds 2")...)
-	if o.code != 0 {
-		t.Fatalf("status %d: %s", o.code, o.err)
+	o := program(new(gather)).With("-ranks 3 -rows 64 -cols 64 -tile 16x16 -rounds 2")
+	if o.Code != 0 {
+		t.Fatalf("status %d: %s", o.Code, o.Err)
 	}
 	for _, part := range []string{"3 ranks", "2 rounds", "host platform", "bytes sent per round", "time per round", "GB/s", "every byte verified    true"} {
-		if !strings.Contains(o.stdout, part) {
-			t.Errorf("it does not say %q:\n%s", part, o.stdout)
+		if !strings.Contains(o.Stdout, part) {
+			t.Errorf("it does not say %q:\n%s", part, o.Stdout)
 		}
 	}
 }
 
 func TestVerboseTellsOfEveryRound(t *testing.T) {
-	o := run(new(gather), strings.Fields("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 7 -json -v")...)
-	if n := strings.Count(o.err, "\nround ") + 1; n != 7 || o.code != 0 {
-		t.Errorf("status %d, %d lines about rounds:\n%s", o.code, n, o.err)
+	o := program(new(gather)).With("-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 7 -json -v")
+	if n := strings.Count(o.Err, "\nround ") + 1; n != 7 || o.Code != 0 {
+		t.Errorf("status %d, %d lines about rounds:\n%s", o.Code, n, o.Err)
 	}
 }
 
 func TestTheProcessEndsWithTheStatusOfTheRun(t *testing.T) {
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for args, want := range map[string]int{
-		"-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2": 0,
-		"-ranks 2 -heap 1": 1,
-		"-ranks 0":         2,
-	} {
-		cmd := exec.Command(exe, strings.Fields(args)...)
-		cmd.Env = append(os.Environ(), asProgram+"=1")
-		out, err := cmd.CombinedOutput()
-		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-			t.Fatal(err)
-		}
-		if got := cmd.ProcessState.ExitCode(); got != want {
-			t.Errorf("%s: status %d, want %d: %s", args, got, want, out)
-		}
-	}
+	exampletest.Status(t, "-ranks 2 -rows 8 -cols 8 -tile 4x4 -rounds 2", 0)
+	exampletest.Status(t, "-ranks 2 -heap 1", 1)
+	exampletest.Status(t, "-ranks 0", 2)
 }

@@ -31,7 +31,8 @@ func TestEveryPackagesTestsLookForGoroutinesLeftOver(t *testing.T) {
 	for dir, files := range packages(t) {
 		tests := slices.DeleteFunc(files, func(f string) bool { return !strings.HasSuffix(f, "_test.go") })
 		if len(tests) > 0 && !slices.ContainsFunc(tests, func(f string) bool {
-			return strings.Contains(read(t, path.Join(dir, f)), "goleak.VerifyTestMain(")
+			text := read(t, path.Join(dir, f))
+			return strings.Contains(text, "goleak.VerifyTestMain(") || strings.Contains(text, "exampletest.Main(")
 		}) {
 			t.Errorf("%s has tests without a TestMain that calls goleak.VerifyTestMain", dir)
 		}

@@ -1,4 +1,4 @@
-// Program env builds the emulated ROCm and prints the environment with which
+// Command env builds the emulated ROCm and prints the environment with which
 // the amd platform uses it, for a shell:
 //
 //	eval $(go run ./internal/fakerocm/env -devices 8 -way kfd)
