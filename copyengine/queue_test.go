@@ -3,6 +3,7 @@ package copyengine
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -259,7 +260,9 @@ func TestALateReportOfAFaultReachesNobodyOnTheNewQueue(t *testing.T) {
 		fresh := &Owner{Plan: "fresh", Faulted: func(err error) { t.Errorf("told of %v", err) }}
 		q.mu.Lock() // whoever wants to report waits here
 		w.gate.Store(1)
-		r.must(waiter().Await(r.soon(), &q.changes, func(uint64) bool { return q.Fault() != nil }, nil))
+		for q.Fault() == nil {
+			runtime.Gosched()
+		}
 		q.ledger.remove(bad)
 		r.must(q.renew(r.soon(), q.fault.Load()))
 		q.ledger.push(fresh, 1, load{}, 1<<40)
