@@ -216,6 +216,7 @@ func (h *streamHardware) settle(passed uint64) bool {
 func (h *streamHardware) fail(err error) {
 	if h.err == nil {
 		h.err = err
+		h.passed.Add(0) // wakes who waits
 		h.fault(err)
 	}
 }
@@ -243,8 +244,19 @@ func (h *streamHardware) Stats() Stats {
 	return h.stats
 }
 
-// Close implements Hardware. A stream that still has work is never used again.
+// closePatience is how long Close waits for what is on the stream: nothing can
+// take it back, and it would touch memory that is somebody else's by then.
+// Whoever closes a queue has opened every gate on it.
+const closePatience = 2 * time.Second
+
+// Close implements Hardware.
 func (h *streamHardware) Close() {
+	h.mu.Lock()
+	end := h.position
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	_ = hip.NewWaiter().Await(ctx, &h.passed, func(v uint64) bool { return v >= end }, h.failed)
 	h.mu.Lock()
 	h.closing = true
 	h.waiter.Wake()
@@ -253,4 +265,11 @@ func (h *streamHardware) Close() {
 	}
 	h.mu.Unlock()
 	_ = h.stream.Close() // what still runs was named by who waited for it
+}
+
+// failed is why the queue is faulty, nil if it is not.
+func (h *streamHardware) failed() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.err
 }

@@ -27,8 +27,8 @@ type CopyStream interface {
 	Add(addr, d uint64) error
 	// Err asks the driver whether the stream is sound.
 	Err() error
-	// Close gives the stream back, which must have nothing left to do; if it
-	// has, the error is a *StuckError and the stream is never used again.
+	// Close gives the stream back. If it has something left to do, the error is a
+	// *StuckError, and the stream is used again only once that is done.
 	Close() error
 }
 

@@ -38,6 +38,10 @@ type nvidiaDevice struct {
 	pinned  slabs
 	lost    atomic.Pointer[CUDAError] // after it nothing works any more
 
+	// proving is held by who has all idle streams do something, and for reading
+	// by who gives one back.
+	proving sync.RWMutex
+
 	mu      sync.Mutex
 	free    []C.cuda_handle // streams that nobody uses
 	streams int             // in all, without those of the ports
@@ -232,10 +236,15 @@ func (d *nvidiaDevice) workers() []worker {
 	return slices.Collect(maps.Keys(d.running))
 }
 
-// takeStream gives out a stream that nobody uses, for w.
-func (d *nvidiaDevice) takeStream(w worker, what string) (C.cuda_handle, error) {
+// takeStream gives out a stream that nobody uses.
+func (d *nvidiaDevice) takeStream(what string) (C.cuda_handle, error) {
 	if err := d.sound(); err != nil {
 		return nil, err
+	}
+	for _, w := range d.workers() {
+		if q, ok := w.(*nvidiaQueue); ok {
+			q.reclaim()
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -245,8 +254,14 @@ func (d *nvidiaDevice) takeStream(w worker, what string) (C.cuda_handle, error) 
 	last := len(d.free) - 1
 	s := d.free[last]
 	d.free = d.free[:last]
-	d.running[w] = struct{}{}
 	return s, nil
+}
+
+// began counts w among the streams in use.
+func (d *nvidiaDevice) began(w worker) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.running[w] = struct{}{}
 }
 
 // putStream takes back a stream on which nothing is left to do.

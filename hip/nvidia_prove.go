@@ -7,6 +7,7 @@ import "C"
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -31,6 +32,8 @@ const (
 
 func (p *proof) run(ctx context.Context, probe *Function) error {
 	d := p.device
+	d.proving.Lock() // streams that are given back meanwhile wait
+	defer d.proving.Unlock()
 	queues, streams := d.idle()
 	p.gate = d.words.take(probeClosed)
 	if err := p.arm(queues, streams, probe); err != nil {
@@ -60,7 +63,7 @@ func (d *nvidiaDevice) idle() (queues []*nvidiaQueue, streams []*nvidiaStream) {
 	for _, w := range d.workers() {
 		switch w := w.(type) {
 		case *nvidiaQueue:
-			if w.idle() {
+			if !w.reclaim() && w.idle() {
 				queues = append(queues, w)
 			}
 		case *nvidiaStream:
@@ -88,10 +91,14 @@ func (p *proof) arm(queues []*nvidiaQueue, streams []*nvidiaStream, probe *Funct
 	}
 	for _, s := range streams {
 		w := d.words.take(probeUnset)
-		p.ran = append(p.ran, w)
 		err := s.Launch(Launch{Func: probe, Grid: Grid{Blocks: 1, Threads: 1}, Args: []Arg{U64(w.addr), U64(1), U64(1), U64(1), U64(1)}})
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrClosed): // its world is closing
+			d.words.put(w)
+		case err != nil:
 			return err
+		default:
+			p.ran = append(p.ran, w)
 		}
 	}
 	return nil

@@ -21,18 +21,22 @@ type nvidiaQueue struct {
 	passed deviceWord
 	asked  atomic.Uint64 // the last position that was submitted
 
+	stream C.cuda_handle
+
 	mu     sync.Mutex
-	stream C.cuda_handle // nil once it is given back
+	closed bool
+	given  bool // the stream is given back
 }
 
 // NewCopyStream implements CopyDevice.
 func (d *nvidiaDevice) NewCopyStream(name string) (CopyStream, error) {
 	q := &nvidiaQueue{device: d, name: name}
 	var err error
-	if q.stream, err = d.takeStream(q, "queue "+name); err != nil {
+	if q.stream, err = d.takeStream("queue " + name); err != nil {
 		return nil, err
 	}
 	q.passed = d.words.take(0)
+	d.began(q)
 	return q, nil
 }
 
@@ -181,17 +185,27 @@ func (q *nvidiaQueue) Err() error {
 
 // Close implements CopyStream.
 func (q *nvidiaQueue) Close() error {
+	q.device.proving.RLock()
+	defer q.device.proving.RUnlock()
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stream == nil {
-		return nil
-	}
-	s := q.stream
-	q.stream = nil
-	if !q.idle() {
+	q.closed = true
+	q.mu.Unlock()
+	if !q.reclaim() {
 		return &StuckError{Device: q.device.Name(), What: "queue " + q.name, Err: context.Canceled}
 	}
-	q.device.putStream(q, s)
-	q.device.words.put(q.passed)
 	return nil
+}
+
+// reclaim gives back the stream of a queue that is closed and has nothing left
+// to do, and reports whether it is given back.
+func (q *nvidiaQueue) reclaim() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.closed || q.given || !q.idle() {
+		return q.given
+	}
+	q.given = true
+	q.device.putStream(q, q.stream)
+	q.device.words.put(q.passed)
+	return true
 }

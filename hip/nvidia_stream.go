@@ -45,11 +45,12 @@ const mostThreads = 256
 func (d *nvidiaDevice) NewStream() (Stream, error) {
 	s := &nvidiaStream{device: d}
 	var err error
-	if s.stream, err = d.takeStream(s, "launches"); err != nil {
+	if s.stream, err = d.takeStream("launches"); err != nil {
 		return nil, err
 	}
 	s.ended = d.words.take(0)
 	s.life, s.end = context.WithCancel(context.Background())
+	d.began(s)
 	return s, nil
 }
 
@@ -255,6 +256,8 @@ func (s *nvidiaStream) Close(ctx context.Context) error {
 		s.end()
 		return &StuckError{Device: s.device.Name(), What: "kernel " + s.Running(), Err: err}
 	}
+	s.device.proving.RLock()
+	defer s.device.proving.RUnlock()
 	s.reapers.Wait() // it looks at the word
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,17 @@ import (
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/kernels"
 )
+
+// platform is where the tests run; SLUICE_PLATFORM chooses.
+var platform = cmp.Or(os.Getenv("SLUICE_PLATFORM"), "host")
+
+// hostOnly skips a test of what only the host platform has.
+func hostOnly(t *testing.T, what string) {
+	t.Helper()
+	if platform != "host" {
+		t.Skipf("only the host platform has %s", what)
+	}
+}
 
 // patience bounds what should take no time at all.
 const patience = 60 * time.Second
@@ -28,7 +40,7 @@ func config(t testing.TB, ranks int, node NodeConfig) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Config{Ranks: ranks, HeapBytes: 1 << 20, Platform: os.Getenv("SLUICE_PLATFORM"), Node: n}
+	return Config{Ranks: ranks, HeapBytes: 1 << 20, Platform: platform, Node: n}
 }
 
 // run runs body on every rank of a world, and fails the test if a rank fails or

@@ -70,7 +70,7 @@ func node(t *testing.T, cfg rank.NodeConfig) rank.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return rank.Config{Ranks: 2, HeapBytes: 1 << 20, Node: n}
+	return rank.Config{Ranks: 2, HeapBytes: 1 << 20, Platform: "host", Node: n}
 }
 
 // In every state of a plan, a kernel's copies go and the host's are as they

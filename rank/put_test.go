@@ -86,6 +86,7 @@ func (d smallCopies) Properties() hip.Properties {
 }
 
 func TestAPutLongerThanTheLargestCopyIsSplit(t *testing.T) {
+	hostOnly(t, "packets that a test sees")
 	for bytes, copies := range map[int]int{99: 1, 100: 1, 101: 2, 1000: 10, 1001: 11} {
 		t.Run(fmt.Sprint(bytes), func(t *testing.T) {
 			t.Parallel()
@@ -118,6 +119,7 @@ func TestAPutLongerThanTheLargestCopyIsSplit(t *testing.T) {
 }
 
 func TestPutsToAPeerAreCarriedInOrder(t *testing.T) {
+	hostOnly(t, "packets that a test sees")
 	t.Parallel()
 	const puts = 300 // more than the queue holds at once
 	var got []uint64
@@ -199,6 +201,7 @@ func TestASignalTellsThePeerThatTheDataIsThere(t *testing.T) {
 // quietly has rank 0 do something in a bubble, where it can see that everybody
 // else is waiting, while rank 1 waits to look at the outcome.
 func quietly(t *testing.T, node NodeConfig, zero, one func(ctx context.Context, r *Rank, data, words []*heap.Tensor) error) {
+	hostOnly(t, "bubbles, in which all work is goroutines'")
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		run(t, config(t, 2, node), func(ctx context.Context, r *Rank) error {
@@ -346,6 +349,7 @@ func TestAWrongPutIsAPutErrorThatSaysWhy(t *testing.T) {
 
 // What puts in flight may hold is the queue's limit, to the byte.
 func TestAPutBeyondTheRoomWaitsUnderItsContext(t *testing.T) {
+	hostOnly(t, "rings between all ranks")
 	quietly(t, NodeConfig{}, func(ctx context.Context, r *Rank, data, words []*heap.Tensor) error {
 		q := r.Queue(1)
 		if err := r.Put(ctx, 1, data[1], data[0], PutOptions{After: words[0], Value: 1}); err != nil {
@@ -375,6 +379,7 @@ func TestAPutBeyondTheRoomWaitsUnderItsContext(t *testing.T) {
 }
 
 func TestAPutThatCanNeverFitIsRefusedAtOnce(t *testing.T) {
+	hostOnly(t, "rings between all ranks")
 	t.Parallel()
 	run(t, config(t, 2, NodeConfig{}), func(ctx context.Context, r *Rank) error {
 		ts, err := tensors(ctx, r, heap.Uint8, []int{4096}, []int{4096})
@@ -482,6 +487,7 @@ func TestFreedTensorsAreKeptUntilTheirPutIsCarried(t *testing.T) {
 
 // A queue that stops under puts tells each of those who put, once, and goes on.
 func TestALostPutIsToldByQuietAndTheQueueGoesOn(t *testing.T) {
+	hostOnly(t, "packets that a test sees")
 	t.Parallel()
 	boom := errors.New("boom")
 	bad := make(chan uint64, 1) // the source of the copy to fail

@@ -136,6 +136,8 @@ func Open(ctx context.Context, cfg Config) (_ *World, err error) {
 	w.life, w.end = context.WithCancel(context.Background())
 	if err := w.open(ctx); err != nil {
 		w.end()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.cfg.CloseTimeout)
+		defer cancel()
 		for _, r := range w.ranks {
 			for _, s := range r.streams {
 				err = errors.Join(err, s.hip.Close(ctx))

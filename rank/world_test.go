@@ -46,6 +46,7 @@ func TestAWrongConfigIsAnErrorThatNamesTheField(t *testing.T) {
 }
 
 func TestTheMostRanksMeet(t *testing.T) {
+	hostOnly(t, "room for so many ranks")
 	t.Parallel()
 	ranks := MaxRanks
 	if raceEnabled { // 4032 queues take long
@@ -98,6 +99,9 @@ func TestAWorldThatCannotOpenLeavesNothingBehind(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == "an engine that fails its probe" {
+				hostOnly(t, "packets that a test sees")
+			}
 			cfg := config(t, 3, NodeConfig{Intercept: probes})
 			wrong := cfg
 			c.change(&wrong)
@@ -322,6 +326,7 @@ func TestWorldsThatOpenAndCloseAtOnceShareTheirQueues(t *testing.T) {
 
 // A world that closes first leaves the other's puts and data alone.
 func TestAWorldThatClosesEarlyTakesNothingFromTheOther(t *testing.T) {
+	hostOnly(t, "bubbles, in which all work is goroutines'")
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		cfg := config(t, 2, NodeConfig{})
@@ -364,6 +369,7 @@ func TestAWorldThatClosesEarlyTakesNothingFromTheOther(t *testing.T) {
 
 // A kernel may outlive its rank's body. How it failed is told at the end.
 func TestAKernelThatFailsBehindItsRanksBodyIsToldByClose(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()
 		w, err := Open(ctx, config(t, 2, NodeConfig{}))
@@ -393,6 +399,7 @@ func TestAKernelThatFailsBehindItsRanksBodyIsToldByClose(t *testing.T) {
 
 // A failure that Run has told is not told again.
 func TestAKernelsFailureIsToldOnce(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	t.Parallel()
 	ctx := context.Background()
 	w, err := Open(ctx, config(t, 2, NodeConfig{}))
@@ -448,6 +455,7 @@ func TestLaunchSaysWhichArgumentIsNone(t *testing.T) {
 }
 
 func TestArgumentsReachTheKernelWithTheirSize(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	t.Parallel()
 	run(t, config(t, 1, NodeConfig{}), func(ctx context.Context, r *Rank) error {
 		x, err := r.Zeros(ctx, heap.Uint8, 8)
@@ -468,6 +476,7 @@ func TestArgumentsReachTheKernelWithTheirSize(t *testing.T) {
 }
 
 func TestATensorIsKeptWhileAKernelHasIt(t *testing.T) {
+	hostOnly(t, "kernels that are Go functions")
 	synctest.Test(t, func(t *testing.T) {
 		run(t, config(t, 2, NodeConfig{}), func(ctx context.Context, r *Rank) error {
 			x, err := r.Zeros(ctx, heap.Uint64, 100)
