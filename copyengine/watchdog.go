@@ -47,13 +47,18 @@ func (w *watchdog) stop() {
 // run sleeps while the engine has nothing to do, and ends with the first fault.
 func (w *watchdog) run(ctx context.Context) {
 	defer close(w.ended)
+	every := max(min(w.patience/looksPerPatience, longestLook), time.Millisecond)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
 	for {
+		tick.Stop()
 		select {
 		case <-w.rung:
 		case <-ctx.Done():
 			return
 		}
-		if err := w.guard(ctx); err != nil {
+		tick.Reset(every)
+		if err := w.guard(ctx, tick); err != nil {
 			if ctx.Err() == nil {
 				w.ring.fault(err)
 			}
@@ -62,11 +67,9 @@ func (w *watchdog) run(ctx context.Context) {
 	}
 }
 
-// guard returns nil once the engine has read everything, and an error when it
-// will not go on or ctx has ended.
-func (w *watchdog) guard(ctx context.Context) error {
-	tick := time.NewTicker(min(w.patience/looksPerPatience, longestLook))
-	defer tick.Stop()
+// guard looks at every tick. It returns nil once the engine has read everything,
+// and an error when it will not go on or ctx has ended.
+func (w *watchdog) guard(ctx context.Context, tick *time.Ticker) error {
 	last, since := w.ring.Passed(), time.Now()
 	for {
 		select {

@@ -18,6 +18,7 @@ type amdPlatform struct {
 	libraries *rocm.Libraries
 	from      string // where the libraries and the topology came from
 	sysfs     string
+	topology  func() (kfd.Topology, error) // what the driver tells of the machine
 	devices   []*amdDevice
 }
 
@@ -40,20 +41,23 @@ func openAMD() (Platform, error) {
 	if missing := (*rocm.MissingError)(nil); errors.As(err, &missing) {
 		return nil, &LibraryError{Platform: "amd", Library: missing.What, Setting: ROCmSetting, Why: "looked for " + strings.Join(missing.Looked, ", ")}
 	}
+	if err == nil {
+		key.devices, err = l.Devices()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("hip: platform amd: ROCm does not start: %w", err)
 	}
-	key.devices = l.Devices()
 	amdOpened.mu.Lock()
 	defer amdOpened.mu.Unlock()
 	if p := amdOpened.all[key]; p != nil {
 		return p, nil
 	}
 	p := &amdPlatform{libraries: l, from: "the loader's path", sysfs: key.sysfs}
+	p.topology = sync.OnceValues(func() (kfd.Topology, error) { return kfd.Read(key.sysfs) })
 	if key.config.Dir != "" {
 		p.from = key.config.Dir
 	}
-	for i := range l.Devices() {
+	for i := range key.devices {
 		p.devices = append(p.devices, &amdDevice{platform: p, rocm: l, index: i})
 	}
 	amdOpened.all[key] = p
@@ -80,6 +84,3 @@ func (p *amdPlatform) Describe() string {
 	v := p.libraries.Version()
 	return fmt.Sprintf("amd: ROCm from %s, HIP %d.%d, %d devices, topology from %s", p.from, v/10_000_000, v/100_000%100, len(p.devices), p.sysfs)
 }
-
-// topology reads what the driver tells of the machine.
-func (p *amdPlatform) topology() (kfd.Topology, error) { return kfd.Read(p.sysfs) }

@@ -15,7 +15,7 @@ type sweeper struct {
 	pinned atomic.Pointer[[]addressRange] // memory that devices write
 
 	mu       sync.Mutex
-	words    map[*Word]*sweptWord
+	words    map[*Word]sweptWord
 	sweeping bool
 }
 
@@ -26,7 +26,7 @@ type sweptWord struct {
 
 type addressRange struct{ lo, hi uintptr }
 
-var sweep = sweeper{words: map[*Word]*sweptWord{}}
+var sweep = sweeper{words: map[*Word]sweptWord{}}
 
 // cover has words of these bytes swept from now on.
 func (s *sweeper) cover(b []byte) {
@@ -73,15 +73,15 @@ func (s *sweeper) covers(w *Word) bool {
 func (s *sweeper) watch(w *Word) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.words[w]
-	if t == nil {
-		t = &sweptWord{last: w.Load()}
-		s.words[w] = t
+	t, ok := s.words[w]
+	if !ok {
+		t.last = w.Load()
 	}
 	t.watchers++
+	s.words[w] = t
 	if !s.sweeping {
 		s.sweeping = true
-		go s.run()
+		go runSweep() // a method would need an allocation
 	}
 }
 
@@ -89,13 +89,14 @@ func (s *sweeper) unwatch(w *Word) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.words[w]
-	if t == nil {
-		return
-	}
-	if t.watchers--; t.watchers == 0 {
+	if t.watchers--; t.watchers > 0 {
+		s.words[w] = t
+	} else {
 		delete(s.words, w)
 	}
 }
+
+func runSweep() { sweep.run() }
 
 // run ends when nothing is watched.
 func (s *sweeper) run() {
@@ -118,6 +119,7 @@ func (s *sweeper) look() (changed, left bool) {
 	for w, t := range s.words {
 		if v := w.Load(); v != t.last {
 			t.last, changed = v, true
+			s.words[w] = t
 			wake(w)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // NextRound use what the plan made. One long kernel marks, so that launches,
 // which do allocate, are not counted.
 func TestARoundAllocatesNothing(t *testing.T) {
-	hostOnly(t, "gates that the test can mark itself")
+	only(t, "gates that the test can mark itself", "host", "amd")
 	const rounds = 5000
 	world{ranks: 3}.run(t, func(ctx context.Context, r *rank.Rank) error {
 		out, err := r.Zeros(ctx, heap.Uint8, 3*4, 64)

@@ -242,7 +242,7 @@ func TestAFailureWhileRingingFlushesWhatWasRung(t *testing.T) {
 
 // Half of the ring, to the byte.
 func TestPreparedCopiesHoldAtMostHalfOfEachQueue(t *testing.T) {
-	hostOnly(t, "rings between all ranks")
+	only(t, "rings between all ranks", "host", "amd")
 	t.Parallel()
 	world{ranks: 3}.run(t, func(ctx context.Context, r *rank.Rank) error {
 		g, err := newRig(ctx, r, shape{chunks: 64, rows: 1, cols: 8}, 7)

@@ -20,7 +20,6 @@ import (
 // the process.
 type Libraries struct {
 	c       *C.rocm
-	devices int
 	version int
 	mu      sync.Mutex // of what KFD makes
 }
@@ -36,7 +35,7 @@ func Open(c Config) (*Libraries, error) {
 	openMu.Lock()
 	defer openMu.Unlock()
 	if l := opened[c]; l != nil {
-		return l, l.count()
+		return l, nil
 	}
 	l := &Libraries{c: (*C.rocm)(C.calloc(1, C.sizeof_rocm))}
 	err := l.load(c)
@@ -85,20 +84,15 @@ func (l *Libraries) start() error {
 		return err
 	}
 	l.version = int(v)
-	return l.count()
-}
-
-func (l *Libraries) count() error {
-	var n C.int
-	if err := l.hip("hipGetDeviceCount", 0, C.rocm_count(l.c, &n)); err != nil {
-		return err
-	}
-	l.devices = int(n)
 	return nil
 }
 
-// Devices is how many devices HIP has.
-func (l *Libraries) Devices() int { return l.devices }
+// Devices is how many devices HIP has. The error is an *Error.
+func (l *Libraries) Devices() (int, error) {
+	var n C.int
+	err := l.hip("hipGetDeviceCount", 0, C.rocm_count(l.c, &n))
+	return int(n), err
+}
 
 // Version is HIP's version: 10,000,000 times the major and 100,000 times the
 // minor number, and the patch.
