@@ -26,7 +26,7 @@ type cell struct {
 }
 
 // signs make states differ without colour.
-var signs = map[string]string{"waiting": "·", "marked": "m", "sent": "s", "arrived": "✓"}
+var signs = map[string]string{"waiting": "·", "marked": "m", "sent": "s", "arrived": "✓", "ready": "✓"}
 
 // Matrices are the chunks of each rank that sends any. Of a rank with more
 // than fit, those from the first that has not arrived everywhere are drawn.
@@ -55,7 +55,7 @@ func newMatrix(chunks []chunkView) matrix {
 	for _, c := range chunks {
 		k := cell{Chunk: c.Chunk, Peer: c.Rank, State: "waiting", Says: fmt.Sprintf("chunk %d of rank %d: %d of its %d marks", c.Chunk, c.Rank, c.Marks, c.Writers)}
 		if c.Marks >= c.Writers {
-			k.State = "marked"
+			k.State = "ready"
 		} else {
 			k.Late = len(c.At) > 0 && c.At[0].Late
 		}

@@ -68,6 +68,13 @@ type planView struct {
 	More  int      `json:"short_more,omitempty"`
 }
 
+// firstShort is how much of Short the page shows at once.
+const firstShort = 3
+
+// First and Rest divide Short.
+func (p planView) First() []string { return p.Short[:min(firstShort, len(p.Short))] }
+func (p planView) Rest() []string  { return p.Short[len(p.First()):] }
+
 type partView struct {
 	Rank      int     `json:"rank"`
 	State     string  `json:"state"`

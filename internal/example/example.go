@@ -34,6 +34,7 @@ type Flags struct {
 	Plot     string        // file for its picture
 
 	out, err io.Writer
+	terminal bool      // err is one
 	last     time.Time // of the last progress line
 }
 
@@ -59,11 +60,14 @@ type Result interface {
 // Run is Main without the process.
 func Run(ctx context.Context, name, what string, args []string, stdout, stderr io.Writer, add func(*flag.FlagSet), run func(context.Context, *Flags) (Result, error)) int {
 	f := &Flags{out: stdout, err: stderr}
+	if file, ok := stderr.(*os.File); ok {
+		info, err := file.Stat()
+		f.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
 	Count(fs, &f.Ranks, "ranks", 4, 1, rank.MaxRanks, "number of ranks")
-	Count(fs, &f.Rounds, "rounds", 10, 1, math.MaxUint32, "number of rounds")
 	fs.StringVar(&f.Platform, "platform", "auto", "where to run: auto, "+strings.Join(hip.Platforms(), ", "))
 	fs.Int64Var(&f.Heap, "heap", 0, "bytes of each rank's heap; 0 means as many as are needed")
 	fs.BoolVar(&f.JSON, "json", false, "print one JSON object on standard output, and nothing else there")
@@ -72,7 +76,10 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 	fs.DurationVar(&f.Linger, "linger", 0, "with -metrics, go on serving for so long after the last round")
 	fs.StringVar(&f.Trace, "trace", "", "write the timeline of all rounds to this `file`, for Perfetto")
 	add(fs)
-	if fs.Lookup("plot") == nil { // some programs draw something else
+	if fs.Lookup("steps") == nil { // some programs count something else,
+		Count(fs, &f.Rounds, "rounds", 10, 1, math.MaxUint32, "number of rounds")
+	}
+	if fs.Lookup("plot") == nil { // or draw something else
 		fs.StringVar(&f.Plot, "plot", "", "draw the timeline of the last round into this `file`, .svg or .png")
 	}
 	fail := func(code int, err error) int {
@@ -148,12 +155,16 @@ func (f *Flags) Detail(format string, args ...any) {
 	}
 }
 
-// progressEvery is how long work goes on between two lines about it.
-const progressEvery = time.Second
+// progressEvery is how long work goes on between two lines about it, barEvery
+// between two states of a bar.
+const (
+	progressEvery = time.Second
+	barEvery      = 100 * time.Millisecond
+)
 
 // Progress tells, about once a second, how far long work has come. One
 // goroutine calls it.
-func (f *Flags) Progress(what string, done, all int) {
+func (f *Flags) Progress(what string, done, all int, about ...string) {
 	if f.last.IsZero() {
 		f.last = time.Now()
 	}
@@ -161,11 +172,36 @@ func (f *Flags) Progress(what string, done, all int) {
 		return
 	}
 	f.last = time.Now()
-	fmt.Fprintf(f.err, "  %s %d of %d\n", what, done, all)
+	fmt.Fprintf(f.err, "  %s %d of %d %s\n", what, done, all, strings.Join(about, ", "))
 }
 
 // stampBytes is room for the stamps of a timeline.
 const stampBytes = 64 << 20
+
+// barCells is how wide a progress bar is.
+const barCells = 30
+
+// Bar shows how far long work has come, with what there is to say about it: as
+// a bar that grows where people watch a terminal, else as a line now and then.
+// One goroutine calls it.
+func (f *Flags) Bar(what string, done, all int, about string) {
+	if f.JSON && !f.Verbose {
+		return
+	}
+	if !f.terminal {
+		f.Progress(what, done, all, about)
+		return
+	}
+	if done < all && time.Since(f.last) < barEvery {
+		return
+	}
+	f.last = time.Now()
+	full := barCells * done / all
+	fmt.Fprintf(f.err, "\r  %s %d of %d [%s%s] %s ", what, done, all, strings.Repeat("#", full), strings.Repeat(".", barCells-full), about)
+	if done == all {
+		fmt.Fprintln(f.err)
+	}
+}
 
 // HeapBytes is the heap that -heap asks for, or else what n bytes need.
 func (f *Flags) HeapBytes(n int64) int64 {

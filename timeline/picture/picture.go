@@ -68,11 +68,15 @@ func Save(file string, rounds []timeline.Round) error {
 		return ticks
 	})
 	p.Y.Tick.Length, p.Y.LineStyle.Width = 0, 0
-	return write(file, p, min(baseHeight+perTrack*vg.Length(len(tracks)), maxHeight))
+	return Write(file, p, width, min(baseHeight+perTrack*vg.Length(len(tracks)), maxHeight))
 }
 
-// write draws p with a margin into a file.
-func write(file string, p *plot.Plot, height vg.Length) error {
+// Write draws any plot of so much width and height into an SVG or PNG file. The
+// error is a *FormatError, or that of writing the file.
+func Write(file string, p *plot.Plot, width, height vg.Length) error {
+	if err := CheckFile(file); err != nil {
+		return err
+	}
 	canvas, err := draw.NewFormattedCanvas(width, height, strings.TrimPrefix(filepath.Ext(file), "."))
 	if err != nil {
 		return err
