@@ -26,7 +26,7 @@ func Example() {
 	)
 	order := func(step int) int { return kernels.TileOf(step, rows/tileM, cols/tileN, group) }
 
-	err := rank.Run(context.Background(), rank.Config{Ranks: 4}, func(ctx context.Context, r *rank.Rank) error {
+	err := rank.Run(context.Background(), rank.Config{Ranks: 4, Platform: "host"}, func(ctx context.Context, r *rank.Rank) error {
 		out, err := r.Zeros(ctx, heap.BFloat16, r.Size()*rows, cols)
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func Example() {
 
 // Without chunks, each rank sends its rows as one chunk that is marked once.
 func ExampleNewAllGather() {
-	err := rank.Run(context.Background(), rank.Config{Ranks: 3}, func(ctx context.Context, r *rank.Rank) error {
+	err := rank.Run(context.Background(), rank.Config{Ranks: 3, Platform: "host"}, func(ctx context.Context, r *rank.Rank) error {
 		out, err := r.Zeros(ctx, heap.Uint8, r.Size()*4, 8)
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func ExampleNewAllGather() {
 // A Wait whose context ends says what is missing. Here rank 1 forgets its
 // second chunk.
 func ExamplePlan_Wait() {
-	err := rank.Run(context.Background(), rank.Config{Ranks: 2}, func(ctx context.Context, r *rank.Rank) error {
+	err := rank.Run(context.Background(), rank.Config{Ranks: 2, Platform: "host"}, func(ctx context.Context, r *rank.Rank) error {
 		out, err := r.Zeros(ctx, heap.Uint8, r.Size()*2, 8)
 		if err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 // read their neighbour's.
 func Example() {
 	var read [3]int32
-	err := rank.Run(context.Background(), rank.Config{Ranks: 3}, func(ctx context.Context, r *rank.Rank) error {
+	err := rank.Run(context.Background(), rank.Config{Ranks: 3, Platform: "host"}, func(ctx context.Context, r *rank.Rank) error {
 		x, err := r.Zeros(ctx, heap.Int32, 1)
 		if err != nil {
 			return err
@@ -36,7 +36,7 @@ func Example() {
 // it likes: what they leave open stays.
 func ExampleOpen() {
 	ctx := context.Background()
-	world, err := rank.Open(ctx, rank.Config{Ranks: 2})
+	world, err := rank.Open(ctx, rank.Config{Ranks: 2, Platform: "host"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -61,7 +61,7 @@ func ExampleOpen() {
 // A rank that fails ends the others' waits, and the error says which it was.
 func ExampleRun() {
 	full := errors.New("the disk is full")
-	err := rank.Run(context.Background(), rank.Config{Ranks: 4}, func(ctx context.Context, r *rank.Rank) error {
+	err := rank.Run(context.Background(), rank.Config{Ranks: 4, Platform: "host"}, func(ctx context.Context, r *rank.Rank) error {
 		if r.ID() == 2 {
 			return full
 		}
