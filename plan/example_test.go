@@ -31,6 +31,7 @@ func Example() {
 		if err != nil {
 			return err
 		}
+		all := make([]byte, out.Size())
 		mine := out.Rows(r.ID()*rows, (r.ID()+1)*rows).Window()
 		chunks, err := schedule.TileChunks(mine, schedule.Tile{Rows: tileM, Cols: tileN}, programs, schedule.Options{Order: order})
 		if err != nil {
@@ -53,8 +54,7 @@ func Example() {
 			if err := p.Wait(ctx); err != nil {
 				return err
 			}
-			all, err := out.Bytes()
-			if err != nil {
+			if err := out.Read(all); err != nil {
 				return err
 			}
 			wrong, part := 0, len(all)/r.Size()

@@ -231,6 +231,10 @@ int cuCtxPushCurrent_v2(handle c) {
     contexts.push_back(c);
     return OK;
 }
+int cuCtxSetCurrent(handle c) {
+    contexts.assign(1, c);
+    return OK;
+}
 int cuCtxPopCurrent_v2(handle *c) {
     if (contexts.empty()) return INVALID;
     *c = contexts.back();
@@ -309,6 +313,25 @@ int cuMemcpy3DAsync_v2(const Window *w, handle s) {
     ((Stream *)s)->push(c.depth, [=] {
         for (size_t z = 0; z < c.depth; z++)
             for (size_t y = 0; y < c.height; y++) move(c.dst.row(y, z), c.src.row(y, z), c.width);
+    });
+    return OK;
+}
+struct Rectangle {
+    struct Side {
+        size_t x, y;
+        unsigned type;
+        void *host;
+        address device;
+        void *array;
+        size_t pitch;
+    } src, dst;
+    size_t width, height;
+};
+int cuMemcpy2DAsync_v2(const Rectangle *r, handle s) {
+    ENTER;
+    Rectangle c = *r;
+    ((Stream *)s)->push(0, [=] {
+        for (size_t y = 0; y < c.height; y++) move(c.dst.device + y * c.dst.pitch, c.src.device + y * c.src.pitch, c.width);
     });
     return OK;
 }
