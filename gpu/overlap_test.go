@@ -14,7 +14,7 @@ import (
 	"github.com/triggeredplans/sluice/schedule"
 )
 
-// The producer of the overlap figures: in each chunk every CTA computes for a
+// The producer of the overlap figures: in each chunk every CTA is busy for a
 // while, writes its share, and marks the chunk.
 const (
 	overlapChunks = 64
@@ -24,12 +24,12 @@ const (
 )
 
 // producer is its script for a round, for a buffer at an address.
-func producer(buffer uint64, spin, seed uint64) []uint64 {
+func producer(buffer uint64, busy time.Duration, seed uint64) []uint64 {
 	p := kernels.NewProgram(overlapCTAs)
 	for cta := range overlapCTAs {
 		for c := range overlapChunks {
 			at := int64(c*overlapChunk + cta*overlapShare)
-			p.On(cta).Spin(spin).Fill(buffer, kernels.Region{Offset: at, Width: overlapShare, Height: 1, Pitch: overlapShare}, seed).Mark(c)
+			p.On(cta).Delay(busy).Fill(buffer, kernels.Region{Offset: at, Width: overlapShare, Height: 1, Pitch: overlapShare}, seed).Mark(c)
 		}
 	}
 	return p.Words()
@@ -70,7 +70,7 @@ func newByHand(t *testing.T) *byHand {
 }
 
 // run makes a round: with the producer, the copies, or both.
-func (b *byHand) run(spin uint64, compute, copies bool) time.Duration {
+func (b *byHand) run(busy time.Duration, compute, copies bool) time.Duration {
 	l := b.lane
 	var moves [][]move
 	for c := range overlapChunks {
@@ -86,7 +86,7 @@ func (b *byHand) run(spin uint64, compute, copies bool) time.Duration {
 		l.check(l.src.StoreWords(l.bytes+kernels.GateWriters, wordBytes, counts))
 	}
 	script := b.at + 1<<20
-	l.check(l.src.StoreWords(script, 8, producer(l.src.Addr(), spin, kernels.SeedOf(3, 0, l.round))))
+	l.check(l.src.StoreWords(script, 8, producer(l.src.Addr(), busy, kernels.SeedOf(3, 0, l.round))))
 	h := handle(l, l.round, b.at)
 	_, hand := l.chains(moves)
 	if copies {
@@ -133,16 +133,13 @@ func TestFigureOverlap(t *testing.T) {
 		return median(ds)
 	}
 	copies := many(func() time.Duration { return b.run(0, false, true) })
-	// What a spin takes, from two points.
 	none := many(func() time.Duration { return b.run(0, true, false) })
-	some := many(func() time.Duration { return b.run(20_000, true, false) })
-	each := float64(some-none) / 20_000
-	t.Logf("copies of %d chunks of %d MiB: %v; producer without computing: %v", overlapChunks, overlapChunk>>20, copies, none)
+	t.Logf("copies of %d chunks of %d MiB: %v; producer that only writes: %v", overlapChunks, overlapChunk>>20, copies, none)
 	for _, ratio := range []float64{0.5, 1, 2} {
-		spin := uint64(max(0, (ratio*float64(copies)-float64(none))/each))
-		compute := many(func() time.Duration { return b.run(spin, true, false) })
-		hand := many(func() time.Duration { return b.run(spin, true, true) })
-		ours := throughAPlan(t, spin, reps)
+		busy := time.Duration(max(0, ratio*float64(copies)-float64(none)) / overlapChunks)
+		compute := many(func() time.Duration { return b.run(busy, true, false) })
+		hand := many(func() time.Duration { return b.run(busy, true, true) })
+		ours := throughAPlan(t, busy, reps)
 		serial := compute + copies
 		ideal := serial - max(compute, copies)
 		saved := func(d time.Duration) float64 { return float64(serial-d) / float64(ideal) }
@@ -155,7 +152,7 @@ func TestFigureOverlap(t *testing.T) {
 }
 
 // throughAPlan is the median time from the launch to the end of Wait.
-func throughAPlan(t *testing.T, spin uint64, reps int) time.Duration {
+func throughAPlan(t *testing.T, busy time.Duration, reps int) time.Duration {
 	cfg := config(t, 2)
 	cfg.HeapBytes = overlapChunks*overlapChunk + 32<<20
 	var took []time.Duration
@@ -187,7 +184,7 @@ func throughAPlan(t *testing.T, spin uint64, reps int) time.Duration {
 				return err
 			}
 			if r.ID() == 0 {
-				if err := heap.Write(script, producer(out.Addr(), spin, kernels.SeedOf(3, 0, h.Round()))); err != nil {
+				if err := heap.Write(script, producer(out.Addr(), busy, kernels.SeedOf(3, 0, h.Round()))); err != nil {
 					return err
 				}
 				start := time.Now()

@@ -40,7 +40,7 @@ type Function struct {
 // Grid is the shape of a launch.
 type Grid struct {
 	Blocks  int // CTAs ("programs"), at least 1
-	Threads int // threads of each CTA; 0 leaves it to the platform: 1 on the host
+	Threads int // threads of each CTA; 0 leaves it to the platform: 1 on the host, 256 on NVIDIA's GPUs
 	// Waits says that the kernel waits for arrivals. Where ranks share a GPU,
 	// such kernels must together leave room for every rank's producer.
 	Waits bool

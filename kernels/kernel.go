@@ -25,8 +25,9 @@ type Kernel struct {
 // Builtin returns the built-in kernels in the order of their names.
 func Builtin() []*Kernel { return []*Kernel{Consumer, Fill, Script, Tiled} }
 
-// Grid is a launch of so many CTAs of one thread each.
-func Grid(blocks int) hip.Grid { return hip.Grid{Blocks: blocks, Threads: 1} }
+// Grid is a launch of so many CTAs, with as many threads each as suit the
+// platform: one on the host.
+func Grid(blocks int) hip.Grid { return hip.Grid{Blocks: blocks} }
 
 // Waits is g for a kernel that waits for arrivals.
 func Waits(g hip.Grid) hip.Grid {
