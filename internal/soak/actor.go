@@ -184,6 +184,7 @@ func (a *actor) atLeast(ctx context.Context, n int) error {
 // close closes g's plan. Behind another that is open it is CLOSING after that.
 func (a *actor) close(ctx context.Context, g *rig) error {
 	a.drop(g)
+	a.work.Sync(context.WithoutCancel(ctx)) // as body does
 	return errors.Join(a.r.Sync(ctx), g.p.Close(ctx))
 }
 
