@@ -30,16 +30,25 @@ type amdKey struct {
 }
 
 var amdOpened = struct {
-	mu  sync.Mutex
-	all map[amdKey]*amdPlatform
-}{all: map[amdKey]*amdPlatform{}}
+	mu      sync.Mutex
+	all     map[amdKey]*amdPlatform
+	missing map[rocm.Config]error // what was looked for in vain
+}{all: map[amdKey]*amdPlatform{}, missing: map[rocm.Config]error{}}
 
-// openAMD opens ROCm's libraries and reads the topology of its driver.
+// openAMD opens ROCm's libraries. What they are is fixed by the environment, so
+// a platform is opened once for each.
 func openAMD() (Platform, error) {
 	key := amdKey{config: rocm.Config{Dir: os.Getenv(ROCmSetting), KFD: os.Getenv(KFDSetting)}, sysfs: sysfs()}
+	amdOpened.mu.Lock()
+	defer amdOpened.mu.Unlock()
+	if err := amdOpened.missing[key.config]; err != nil {
+		return nil, err
+	}
 	l, err := rocm.Open(key.config)
 	if missing := (*rocm.MissingError)(nil); errors.As(err, &missing) {
-		return nil, &LibraryError{Platform: "amd", Library: missing.What, Setting: ROCmSetting, Why: "looked for " + strings.Join(missing.Looked, ", ")}
+		err := &LibraryError{Platform: "amd", Library: missing.What, Setting: ROCmSetting + " (its folder)", Why: "tried " + strings.Join(missing.Looked, ", ")}
+		amdOpened.missing[key.config] = err
+		return nil, err
 	}
 	if err == nil {
 		key.devices, err = l.Devices()
@@ -47,21 +56,22 @@ func openAMD() (Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("hip: platform amd: ROCm does not start: %w", err)
 	}
-	amdOpened.mu.Lock()
-	defer amdOpened.mu.Unlock()
-	if p := amdOpened.all[key]; p != nil {
-		return p, nil
+	if amdOpened.all[key] == nil {
+		amdOpened.all[key] = newAMDPlatform(key, l)
 	}
+	return amdOpened.all[key], nil
+}
+
+func newAMDPlatform(key amdKey, l *rocm.Libraries) *amdPlatform {
 	p := &amdPlatform{libraries: l, from: "the loader's path", sysfs: key.sysfs}
-	p.topology = sync.OnceValues(func() (kfd.Topology, error) { return kfd.Read(key.sysfs) })
 	if key.config.Dir != "" {
 		p.from = key.config.Dir
 	}
+	p.topology = sync.OnceValues(func() (kfd.Topology, error) { return kfd.Read(key.sysfs) })
 	for i := range key.devices {
 		p.devices = append(p.devices, &amdDevice{platform: p, rocm: l, index: i})
 	}
-	amdOpened.all[key] = p
-	return p, nil
+	return p
 }
 
 func (p *amdPlatform) Name() string { return "amd" }

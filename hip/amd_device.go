@@ -79,39 +79,51 @@ func (d *amdDevice) Properties() Properties {
 // Alloc returns fine-grained memory of the device. The host uses it in place
 // where it can map all of it.
 func (d *amdDevice) Alloc(n int64) (*Memory, error) {
-	return d.alloc(n, d.rocm.Memory, d.rocm.FreeMemory, d.node.HostVisible)
-}
-
-// AllocHost returns pinned, uncached memory of the host.
-func (d *amdDevice) AllocHost(n int64) (*Memory, error) {
-	return d.alloc(n, d.rocm.HostMemory, d.rocm.FreeHostMemory, true)
-}
-
-func (d *amdDevice) alloc(n int64, get func(int, int64) (unsafe.Pointer, error), free func(int, unsafe.Pointer) error, mapped bool) (*Memory, error) {
-	if n <= 0 || n > maxHostBytes {
-		return nil, &MemoryError{d.Name(), n, errors.New("one allocation has 1 byte to 1 TiB")}
-	}
-	p, err := get(d.index, n)
+	p, err := d.get(n, d.rocm.Memory)
 	if err != nil {
-		return nil, &MemoryError{d.Name(), n, err}
+		return nil, err
 	}
-	back := func() { _ = free(d.index, p) } // it can only be a pointer that HIP gave
-	var m *Memory
-	if mapped {
-		bytes := unsafe.Slice((*byte)(p), n)
-		sweep.cover(bytes)
-		m = newMemory(bytes, func() {
-			sweep.uncover(bytes)
-			back()
-		})
-	} else {
-		m = newFarMemory(uint64(uintptr(p)), n, d.port, back)
+	back := func() { _ = d.rocm.FreeMemory(d.index, p) } // which HIP gave
+	m := newFarMemory(uint64(uintptr(p)), n, d.port, back)
+	if d.node.HostVisible {
+		m = mapAMD(p, n, back)
 	}
 	if err := d.port.clear(m.Addr(), n); err != nil {
 		m.Free()
 		return nil, &MemoryError{d.Name(), n, err}
 	}
 	return m, nil
+}
+
+// AllocHost returns pinned, uncached memory of the host.
+func (d *amdDevice) AllocHost(n int64) (*Memory, error) {
+	p, err := d.get(n, d.rocm.HostMemory)
+	if err != nil {
+		return nil, err
+	}
+	m := mapAMD(p, n, func() { _ = d.rocm.FreeHostMemory(d.index, p) }) // which HIP gave
+	return m, m.Clear(0, n)
+}
+
+func (d *amdDevice) get(n int64, from func(device int, n int64) (unsafe.Pointer, error)) (unsafe.Pointer, error) {
+	if n <= 0 || n > maxHostBytes {
+		return nil, &MemoryError{d.Name(), n, errors.New("one allocation has 1 byte to 1 TiB")}
+	}
+	p, err := from(d.index, n)
+	if err != nil {
+		return nil, &MemoryError{d.Name(), n, err}
+	}
+	return p, nil
+}
+
+// mapAMD is memory at p that the host uses in place, and devices write.
+func mapAMD(p unsafe.Pointer, n int64, back func()) *Memory {
+	bytes := unsafe.Slice((*byte)(p), n)
+	sweep.cover(bytes)
+	return newMemory(bytes, func() {
+		sweep.uncover(bytes)
+		back()
+	})
 }
 
 // Prove has nothing to show: SDMA queues are no streams, and no kernel waits

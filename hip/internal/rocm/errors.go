@@ -44,7 +44,7 @@ func (e *Error) Is(target error) bool {
 // MissingError says which library could not be used.
 type MissingError struct {
 	What   string   // for example "HIP"
-	Looked []string // paths, and why each would not do
+	Looked []string // paths, and why those that are there would not do
 }
 
 func (e *MissingError) Error() string {

@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -60,7 +61,8 @@ func (l *Libraries) load(c Config) error {
 	return l.find("the library that stands in for KFD", []string{c.KFD}, func(path *C.char) *C.char { return C.rocm_load_kfd(l.c, path) })
 }
 
-// find loads the first of paths that will do.
+// find loads the first of paths that will do. Only the reasons of those that are
+// there are worth telling.
 func (l *Libraries) find(what string, paths []string, load func(*C.char) *C.char) error {
 	var looked []string
 	for _, p := range paths {
@@ -70,7 +72,11 @@ func (l *Libraries) find(what string, paths []string, load func(*C.char) *C.char
 		if why == nil {
 			return nil
 		}
-		looked = append(looked, fmt.Sprintf("%s (%s)", p, C.GoString(why)))
+		if text := C.GoString(why); strings.HasSuffix(text, "No such file or directory") {
+			looked = append(looked, p)
+		} else {
+			looked = append(looked, fmt.Sprintf("%s (%s)", p, text))
+		}
 	}
 	return &MissingError{What: what, Looked: looked}
 }

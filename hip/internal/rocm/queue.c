@@ -83,33 +83,25 @@ uint32_t rocm_hsa_queue(rocm *r, rocm_place at, size_t bytes, rocm_queue **to, c
 
 /* ---- By KFD. ---- */
 
-static int open_kfd(rocm *r, const char **call) {
-    if (r->kfd_fd >= 0) return 0;
+/* ask opens the device, once, and learns what it offers. */
+static int ask(rocm *r, kfd_version *v, const char **call) {
     *call = "open /dev/kfd";
-    int fd = r->kfd.open("/dev/kfd", O_RDWR);
-    if (fd < 0) return errno;
-    kfd_version v = {0, 0};
+    if (r->kfd_fd < 0) r->kfd_fd = r->kfd.open("/dev/kfd", O_RDWR);
+    if (r->kfd_fd < 0) return errno;
     *call = "AMDKFD_IOC_GET_VERSION";
-    if (r->kfd.ioctl(fd, KFD_IOC_GET_VERSION, &v)) {
-        int e = errno;
-        r->kfd.close(fd);
-        return e;
-    }
-    r->kfd_fd = fd;
-    r->kfd_major = v.major_version;
-    r->kfd_minor = v.minor_version;
-    return 0;
+    return r->kfd.ioctl(r->kfd_fd, KFD_IOC_GET_VERSION, v) ? errno : 0;
 }
 
 /* type_of is the most exact kind of queue that the kernel offers. */
-static uint32_t type_of(const rocm *r, rocm_place at) {
-    if (r->kfd_major == 1 && r->kfd_minor >= KFD_BY_ENG_ID_MINOR) return KFD_QUEUE_TYPE_SDMA_BY_ENG_ID;
+static uint32_t type_of(kfd_version v, rocm_place at) {
+    if (v.major_version == 1 && v.minor_version >= KFD_BY_ENG_ID_MINOR) return KFD_QUEUE_TYPE_SDMA_BY_ENG_ID;
     return at.xgmi ? KFD_QUEUE_TYPE_SDMA_XGMI : KFD_QUEUE_TYPE_SDMA;
 }
 
 int rocm_kfd_queue(rocm *r, rocm_place at, void *ring, size_t bytes, void *page, rocm_queue **to, uint32_t *type,
                    const char **call) {
-    int e = open_kfd(r, call);
+    kfd_version version = {0, 0};
+    int e = ask(r, &version, call);
     if (e) return e;
     uint64_t *read = page, *write = read + 8; /* a cache line apart */
     kfd_create_queue c = {
@@ -118,7 +110,7 @@ int rocm_kfd_queue(rocm *r, rocm_place at, void *ring, size_t bytes, void *page,
         .read_pointer_address = (uint64_t)(uintptr_t)read,
         .write_pointer_address = (uint64_t)(uintptr_t)write,
         .gpu_id = at.gpu,
-        .queue_type = type_of(r, at),
+        .queue_type = type_of(version, at),
         .queue_percentage = KFD_MAX_QUEUE_PERCENTAGE,
         .queue_priority = KFD_NORMAL_PRIORITY,
         .sdma_engine_id = at.engine,

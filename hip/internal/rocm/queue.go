@@ -42,7 +42,7 @@ const pageBytes = 4096
 
 // NewQueue makes a queue on a device with a ring of so many bytes: by
 // hsa_amd_queue_create where the runtime has it, else by KFD's ioctl. When both
-// refuse, the error joins what each said.
+// refuse, the error wraps what each said.
 func (l *Libraries) NewQueue(device int, at Place, bytes int64) (*Queue, error) {
 	place := C.rocm_place{
 		domain: C.uint32_t(at.Domain), location: C.uint32_t(at.Location), gpu: C.uint32_t(at.GPU), engine: C.uint32_t(at.Engine),
@@ -57,7 +57,7 @@ func (l *Libraries) NewQueue(device int, at Place, bytes int64) (*Queue, error) 
 	}
 	if err := q.makeByKFD(place, bytes); err != nil {
 		q.free()
-		return nil, errors.Join(byHSA, err)
+		return nil, fmt.Errorf("%w; %w", byHSA, err)
 	}
 	return q, nil
 }

@@ -75,7 +75,6 @@ enum {
     HIP_HOST_MALLOC_UNCACHED = 0x10000000,
     HIP_HOST_MALLOC_COHERENT = 0x40000000,
     HIP_DEVICE_MALLOC_FINEGRAINED = 0x1,
-    HIP_DEVICE_MALLOC_UNCACHED = 0x3,
     HIP_STREAM_NON_BLOCKING = 0x1,
     HIP_EVENT_DISABLE_TIMING = 0x2,
     HIP_MEMCPY_DEFAULT = 4,
@@ -146,7 +145,6 @@ typedef struct {
     hsa_calls hsa;
     kfd_calls kfd;
     int kfd_fd; /* -1 until it is needed */
-    uint32_t kfd_major, kfd_minor;
 } rocm;
 
 /* rocm_load opens a library and looks its functions up; it returns NULL, or
@@ -225,5 +223,25 @@ uint32_t rocm_queue_error(rocm_queue *q);
 /* rocm_ring tells the engine of everything written before: one plain store of
  * 64 bits behind a release fence, as a doorbell page takes it. */
 void rocm_ring(uint64_t *doorbell, uint64_t count);
+
+/* Offsets, for the test that compares the layouts with the headers. */
+enum {
+    offsetof_descriptor_engine_type = offsetof(hsa_queue_descriptor, engine_type),
+    offsetof_descriptor_queue_size = offsetof(hsa_queue_descriptor, queue_size_bytes),
+    offsetof_descriptor_priority = offsetof(hsa_queue_descriptor, priority),
+    offsetof_descriptor_callback = offsetof(hsa_queue_descriptor, callback),
+    offsetof_descriptor_queue = offsetof(hsa_queue_descriptor, queue),
+    offsetof_descriptor_engine = offsetof(hsa_queue_descriptor, engine),
+    offsetof_descriptor_traffic_class = offsetof(hsa_queue_descriptor, traffic_class),
+    offsetof_queue_base_address = offsetof(hsa_queue, base_address),
+    offsetof_queue_doorbell_signal = offsetof(hsa_queue, doorbell_signal),
+    offsetof_queue_size = offsetof(hsa_queue, size),
+    offsetof_create_doorbell_offset = offsetof(kfd_create_queue, doorbell_offset),
+    offsetof_create_ring_size = offsetof(kfd_create_queue, ring_size),
+    offsetof_create_queue_type = offsetof(kfd_create_queue, queue_type),
+    offsetof_create_queue_id = offsetof(kfd_create_queue, queue_id),
+    offsetof_create_eop_buffer_address = offsetof(kfd_create_queue, eop_buffer_address),
+    offsetof_create_sdma_engine_id = offsetof(kfd_create_queue, sdma_engine_id),
+};
 
 #endif

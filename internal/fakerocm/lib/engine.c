@@ -126,8 +126,8 @@ static bool take(Queue *q, const Settings *s) {
         return true;
     }
     uint64_t stall = s->stall[q->device][q->engine], error = s->error[q->device][q->engine];
-    if ((stall && q->executed >= stall) || (error && q->executed >= error)) {
-        stop(q, error && q->executed >= error ? "the error that was asked for" : NULL);
+    if ((stall && q->executed + 1 >= stall) || (error && q->executed + 1 >= error)) {
+        stop(q, error && q->executed + 1 >= error ? "the error that was asked for" : NULL);
         return true;
     }
     Packet p;

@@ -23,8 +23,8 @@ typedef struct {
     uint64_t memory;                          /* bytes of each device */
     bool dead[MAX_DEVICES][ENGINES];          /* takes doorbells, executes nothing */
     unsigned slow[MAX_DEVICES][ENGINES];      /* microseconds before each packet */
-    uint64_t stall[MAX_DEVICES][ENGINES];     /* stops after so many packets; 0 is never */
-    uint64_t error[MAX_DEVICES][ENGINES];     /* reports an error after so many packets */
+    uint64_t stall[MAX_DEVICES][ENGINES];     /* stops before packet N, counted from 1; 0 is never */
+    uint64_t error[MAX_DEVICES][ENGINES];     /* reports an error before packet N */
     int refuse[MAX_DEVICES];                  /* queues it makes; -1 is any number */
     bool no_access[MAX_DEVICES][MAX_DEVICES]; /* [from][to] */
 } Settings;

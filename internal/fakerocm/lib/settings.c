@@ -50,9 +50,9 @@ static bool on_engine(Settings *s, const char *key, const char *value) {
         else if (!strcmp(key, "slow"))
             s->slow[d][engine] = (unsigned)rest;
         else if (!strcmp(key, "stall"))
-            s->stall[d][engine] = (uint64_t)rest;
+            s->stall[d][engine] = (uint64_t)rest + 1;
         else if (!strcmp(key, "error"))
-            s->error[d][engine] = (uint64_t)rest;
+            s->error[d][engine] = (uint64_t)rest + 1;
         else
             return false;
     }

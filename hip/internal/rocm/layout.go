@@ -1,0 +1,63 @@
+//go:build cgo
+
+package rocm
+
+// #include "shim.h"
+import "C"
+
+// layout is what the shim takes the public headers to say, for the test that
+// compares it with them.
+var layout = map[string]uint64{
+	"sizeof(hsa_amd_queue_create_desc_t)":                C.sizeof_hsa_queue_descriptor,
+	"offsetof(hsa_amd_queue_create_desc_t, engine_type)": C.offsetof_descriptor_engine_type,
+	"offsetof(hsa_amd_queue_create_desc_t, queue_size)":  C.offsetof_descriptor_queue_size,
+	"offsetof(hsa_amd_queue_create_desc_t, priority)":    C.offsetof_descriptor_priority,
+	"offsetof(hsa_amd_queue_create_desc_t, callback)":    C.offsetof_descriptor_callback,
+	"offsetof(hsa_amd_queue_create_desc_t, queue)":       C.offsetof_descriptor_queue,
+	"offsetof(hsa_amd_queue_create_desc_t, engine)":      C.offsetof_descriptor_engine,
+	"offsetof(hsa_amd_queue_create_desc_t, traffic)":     C.offsetof_descriptor_traffic_class,
+	"sizeof(hsa_queue_t)":                                C.sizeof_hsa_queue,
+	"offsetof(hsa_queue_t, base_address)":                C.offsetof_queue_base_address,
+	"offsetof(hsa_queue_t, doorbell_signal)":             C.offsetof_queue_doorbell_signal,
+	"offsetof(hsa_queue_t, size)":                        C.offsetof_queue_size,
+	"sizeof(hsa_agent_t)":                                C.sizeof_hsa_agent,
+	"HSA_AGENT_INFO_DEVICE":                              C.HSA_AGENT_INFO_DEVICE,
+	"HSA_DEVICE_TYPE_GPU":                                C.HSA_DEVICE_TYPE_GPU,
+	"HSA_AMD_AGENT_INFO_BDFID":                           C.HSA_AMD_AGENT_INFO_BDFID,
+	"HSA_AMD_AGENT_INFO_DOMAIN":                          C.HSA_AMD_AGENT_INFO_DOMAIN,
+	"HSA_AMD_QUEUE_CREATE_DESC_VERSION":                  C.HSA_AMD_QUEUE_CREATE_DESC_VERSION,
+	"HSA_AMD_QUEUE_ENGINE_SDMA":                          C.HSA_AMD_QUEUE_ENGINE_SDMA,
+	"HSA_AMD_QUEUE_PRIORITY_NORMAL":                      C.HSA_AMD_QUEUE_PRIORITY_NORMAL,
+	"HSA_AMD_QUEUE_INFO_DOORBELL_ID":                     C.HSA_AMD_QUEUE_INFO_DOORBELL_ID,
+	"HSA_AMD_QUEUE_INFO_READ_POINTER":                    C.HSA_AMD_QUEUE_INFO_READ_POINTER,
+	"HSA_AMD_QUEUE_INFO_WRITE_POINTER":                   C.HSA_AMD_QUEUE_INFO_WRITE_POINTER,
+	"sizeof(kfd_ioctl_get_version_args)":                 C.sizeof_kfd_version,
+	"sizeof(kfd_ioctl_create_queue_args)":                C.sizeof_kfd_create_queue,
+	"offsetof(kfd_ioctl_create_queue_args, doorbell)":    C.offsetof_create_doorbell_offset,
+	"offsetof(kfd_ioctl_create_queue_args, ring_size)":   C.offsetof_create_ring_size,
+	"offsetof(kfd_ioctl_create_queue_args, queue_type)":  C.offsetof_create_queue_type,
+	"offsetof(kfd_ioctl_create_queue_args, queue_id)":    C.offsetof_create_queue_id,
+	"offsetof(kfd_ioctl_create_queue_args, eop_buffer)":  C.offsetof_create_eop_buffer_address,
+	"offsetof(kfd_ioctl_create_queue_args, sdma_engine)": C.offsetof_create_sdma_engine_id,
+	"sizeof(kfd_ioctl_destroy_queue_args)":               C.sizeof_kfd_destroy_queue,
+	"AMDKFD_IOC_GET_VERSION":                             C.KFD_IOC_GET_VERSION,
+	"AMDKFD_IOC_CREATE_QUEUE":                            C.KFD_IOC_CREATE_QUEUE,
+	"AMDKFD_IOC_DESTROY_QUEUE":                           C.KFD_IOC_DESTROY_QUEUE,
+	"KFD_IOC_QUEUE_TYPE_SDMA":                            C.KFD_QUEUE_TYPE_SDMA,
+	"KFD_IOC_QUEUE_TYPE_SDMA_XGMI":                       C.KFD_QUEUE_TYPE_SDMA_XGMI,
+	"KFD_IOC_QUEUE_TYPE_SDMA_BY_ENG_ID":                  C.KFD_QUEUE_TYPE_SDMA_BY_ENG_ID,
+	"KFD_MAX_QUEUE_PERCENTAGE":                           C.KFD_MAX_QUEUE_PERCENTAGE,
+	"KFD interface with queues by engine id (1.x)":       C.KFD_BY_ENG_ID_MINOR,
+	"doorbells of a process":                             C.KFD_DOORBELL_SLICE,
+	"hipHostMallocMapped":                                C.HIP_HOST_MALLOC_MAPPED,
+	"hipHostMallocUncached":                              C.HIP_HOST_MALLOC_UNCACHED,
+	"hipHostMallocCoherent":                              C.HIP_HOST_MALLOC_COHERENT,
+	"hipDeviceMallocFinegrained":                         C.HIP_DEVICE_MALLOC_FINEGRAINED,
+	"hipStreamNonBlocking":                               C.HIP_STREAM_NON_BLOCKING,
+	"hipEventDisableTiming":                              C.HIP_EVENT_DISABLE_TIMING,
+	"hipMemcpyDefault":                                   C.HIP_MEMCPY_DEFAULT,
+	"hipErrorOutOfMemory":                                OutOfMemory,
+	"hipErrorNoDevice":                                   C.HIP_ERROR_NO_DEVICE,
+	"hipErrorNotReady":                                   C.HIP_ERROR_NOT_READY,
+	"hipErrorPeerAccessAlreadyEnabled":                   C.HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED,
+}
