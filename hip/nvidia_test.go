@@ -286,6 +286,9 @@ func TestAMissingLibraryIsSaidInOneLine(t *testing.T) {
 		_, err := hip.Open("nvidia")
 		os.Stdout.WriteString("got: " + err.Error() + "\n")
 		p, err := hip.Open("auto")
+		if err != nil {
+			t.Fatal(err)
+		}
 		os.Stdout.WriteString("auto: " + p.Name() + "\n")
 		return
 	}
