@@ -26,9 +26,10 @@ vet:
 staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
-# race runs every test under the race detector, which needs a C compiler.
+# race runs every test under the race detector, which needs a C compiler, and
+# for 20 s of that time random plans beside their model.
 race: compiler
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(FLAGS) ./...
+	SLUICE_TORTURE=20s CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(FLAGS) ./...
 
 # nocgo runs every test without cgo and without the race detector.
 nocgo:
