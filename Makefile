@@ -26,10 +26,9 @@ vet:
 staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
-# race runs every test under the race detector, which needs a C compiler, and
-# for 20 s of that time random plans beside their model.
+# race runs every test under the race detector, which needs a C compiler.
 race: compiler
-	SLUICE_TORTURE=20s CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(FLAGS) ./...
+	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $(FLAGS) ./...
 
 # nocgo runs every test without cgo and without the race detector.
 nocgo:
