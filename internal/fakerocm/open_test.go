@@ -19,7 +19,7 @@ import (
 // time, says what is wrong, and everything is taken down again.
 func TestWhatGoesWrongAtOpeningIsAnErrorAndLeavesNothing(t *testing.T) {
 	// With a recommendation for every link, an engine is always that of one pair.
-	const devices, ranks, probe = 8, 4, 500 * time.Millisecond
+	const devices, ranks, probe = 8, 4, 3 * time.Second
 	for _, c := range []struct {
 		name, told string
 		check      func(t *testing.T, way fakerocm.Way, err error)
