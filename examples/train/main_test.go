@@ -23,6 +23,7 @@ import (
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/internal/example"
+	"github.com/triggeredplans/sluice/internal/example/exampletest"
 	"github.com/triggeredplans/sluice/rank"
 )
 
@@ -110,7 +111,7 @@ func TestGoingOnFromACheckpointIsLikeNeverHavingStopped(t *testing.T) {
 }
 
 func TestAParameterThatArrivesWrongIsNoticed(t *testing.T) {
-	if raceDetector {
+	if exampletest.RaceDetector {
 		t.Skip("the wrong copy reads what a kernel may still be writing, which the race detector tells")
 	}
 	var once sync.Once

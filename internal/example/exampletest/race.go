@@ -1,0 +1,6 @@
+//go:build race
+
+package exampletest
+
+// RaceDetector says whether this program watches for data races.
+const RaceDetector = true
