@@ -98,6 +98,8 @@ func Run(ctx context.Context, name, what string, args []string, stdout, stderr i
 		return fail(2, fmt.Errorf("there is no argument %q; everything is a flag", fs.Arg(0)))
 	case f.Heap < 0:
 		return fail(2, fmt.Errorf("-heap is %d; it is a number of bytes, or 0", f.Heap))
+	case f.Linger < 0:
+		return fail(2, fmt.Errorf("-linger is %v; it is a time from 0", f.Linger))
 	}
 	if f.Plot != "" {
 		if err := picture.CheckFile(f.Plot); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -24,6 +25,14 @@ func (f *Flags) RunWorld(ctx context.Context, cfg rank.Config, body func(context
 	if f.Trace != "" || f.Plot != "" {
 		cfg.Timeline = new(timeline.Recorder)
 	}
+	// A file that cannot be is better known before the rounds than after them.
+	var trace *os.File
+	if f.Trace != "" {
+		if trace, err = os.Create(f.Trace); err != nil {
+			return fmt.Errorf("-trace: %w", err)
+		}
+		defer func() { err = errors.Join(err, trace.Close()) }()
+	}
 	w, err := rank.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -36,7 +45,7 @@ func (f *Flags) RunWorld(ctx context.Context, cfg rank.Config, body func(context
 	}
 	err = errors.Join(err, w.Close(context.WithoutCancel(ctx)))
 	if cfg.Timeline != nil {
-		err = errors.Join(err, f.writeTimeline(cfg.Timeline, err != nil))
+		err = errors.Join(err, f.writeTimeline(cfg.Timeline, trace, err != nil))
 	}
 	return err
 }
@@ -88,9 +97,9 @@ func (f *Flags) linger(ctx context.Context) {
 
 // writeTimeline writes what was recorded, which may be nothing if the run has
 // failed.
-func (f *Flags) writeTimeline(rec *timeline.Recorder, failed bool) error {
+func (f *Flags) writeTimeline(rec *timeline.Recorder, trace io.Writer, failed bool) error {
 	if f.Trace != "" {
-		if err := writeFile(f.Trace, rec); err != nil {
+		if err := rec.WriteTrace(trace); err != nil {
 			return fmt.Errorf("-trace: %w", err)
 		}
 		f.Say("wrote %s: open it with ui.perfetto.dev", f.Trace)
@@ -105,12 +114,4 @@ func (f *Flags) writeTimeline(rec *timeline.Recorder, failed bool) error {
 		f.Say("wrote %s: the last round", f.Plot)
 	}
 	return nil
-}
-
-func writeFile(name string, rec *timeline.Recorder) error {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(rec.WriteTrace(file), file.Close())
 }

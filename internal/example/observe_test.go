@@ -109,6 +109,7 @@ func TestFilesAndAddressesThatCannotBeAreOneLine(t *testing.T) {
 		"-metrics " + taken.Addr().String():            {1, "-metrics"},
 		"-metrics nonsense":                            {1, "-metrics"},
 		"-metrics 127.0.0.1:0 -linger for-a-long-time": {2, "-linger"},
+		"-metrics 127.0.0.1:0 -linger -1s":             {2, "-linger is -1s"},
 	} {
 		t.Run(args, func(t *testing.T) {
 			o := gather.With("-ranks 2 -json " + args)
