@@ -7,6 +7,7 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -52,13 +53,12 @@ func TestTheResultCountsWhatWasSent(t *testing.T) {
 	program(new(gather)).JSON(t, "-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", &got)
 	want := result{
 		Example: "all_gather", Platform: "host", Ranks: 8, Rounds: 5, Rows: 40, Cols: 72,
-		ChunksPerRank: 3, CopiesPerRound: 8 * 7 * 4, BytesPerRound: 8 * 7 * 40 * 72 * elem,
-		SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true,
+		ChunksPerRank: 3, CopiesPerRound: 8 * 7 * 4, Figures: example.Figures{Bytes: 8 * 7 * 40 * 72 * example.Elem, SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true},
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	if rate := float64(got.BytesPerRound) / got.SecondsPer / 1e9; got.GBytesPer != rate {
+	if rate := float64(got.Bytes) / got.SecondsPer / 1e9; got.GBytesPer != rate {
 		t.Errorf("%v GB/s, and the other figures make %v", got.GBytesPer, rate)
 	}
 }

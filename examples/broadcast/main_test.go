@@ -6,6 +6,7 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -45,8 +46,7 @@ func TestTheResultCountsWhatTheRootSent(t *testing.T) {
 	program(&broadcast{node: exampletest.Node(t)}).JSON(t, "-ranks 5 -root 2 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", &got)
 	want := result{
 		Example: "broadcast", Platform: "host", Ranks: 5, Root: 2, Rounds: 5, Rows: 40, Cols: 72,
-		Chunks: 3, CopiesPerRound: 4 * 4, BytesPerRound: 4 * 40 * 72 * elem,
-		SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true,
+		Chunks: 3, CopiesPerRound: 4 * 4, Figures: example.Figures{Bytes: 4 * 40 * 72 * example.Elem, SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true},
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -1,32 +1,17 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/triggeredplans/sluice/heap"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/kernels"
 )
 
-// wrongError says that bytes are not what their rank put.
-type wrongError struct {
-	rank, round int
-	bytes       uint64
-	where       string
-}
-
-func (e *wrongError) Error() string {
-	return fmt.Sprintf("round %d: rank %d has %d wrong bytes in %s", e.round, e.rank, e.bytes, e.where)
-}
-
 // check looks at what the exchange left: what the consumer found, and every
-// byte that puts went to or passed by. The error is a *wrongError if there are
+// byte that puts went to or passed by. The error is a *example.WrongError if there are
 // wrong bytes.
 func (e *exchange) check(round int) error {
-	wrong := func(n uint64, where string) error {
-		if n == 0 {
-			return nil
-		}
-		return &wrongError{e.rank.ID(), round, n, where}
+	wrong := func(n uint64, where string, args ...any) error {
+		return example.Wrong(e.rank.ID(), uint64(round), n, where, args...)
 	}
 	found := make([]uint64, kernels.ErrorRow/8)
 	if err := heap.Read(e.errors, found); err != nil {
@@ -44,11 +29,11 @@ func (e *exchange) check(round int) error {
 	}
 	for from := range e.rank.Size() {
 		n := len(inbox) / e.rank.Size()
-		if err := wrong(e.checkRows(inbox[from*n:][:n], from), fmt.Sprintf("rank %d's rows", from)); err != nil {
+		if err := wrong(e.checkRows(inbox[from*n:][:n], from), "rank %d's rows", from); err != nil {
 			return err
 		}
 		n = len(panes) / e.rank.Size()
-		if err := wrong(e.checkPane(panes[from*n:][:n], from), fmt.Sprintf("the window of rank %d's rows", from)); err != nil {
+		if err := wrong(e.checkPane(panes[from*n:][:n], from), "the window of rank %d's rows", from); err != nil {
 			return err
 		}
 	}

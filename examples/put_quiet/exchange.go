@@ -5,12 +5,13 @@ import (
 
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/hip"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/kernels"
 	"github.com/triggeredplans/sluice/rank"
 )
 
 // elem is the size of a bfloat16.
-const elem = 2
+const elem = example.Elem
 
 // margin is how many columns around a window nothing is put to.
 const margin = 24

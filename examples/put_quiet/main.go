@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -37,31 +36,22 @@ type putQuiet struct {
 
 // result is what -json prints.
 type result struct {
-	Example       string  `json:"example"`
-	Platform      string  `json:"platform"`
-	Ranks         int     `json:"ranks"`
-	Rounds        int     `json:"rounds"`
-	Rows          int     `json:"rows"`
-	Cols          int     `json:"cols"`
-	HostPuts      int     `json:"host_puts_per_round"`
-	KernelPuts    int     `json:"kernel_puts_per_round"`
-	BytesPerRound int64   `json:"bytes_per_round"`
-	SecondsPer    float64 `json:"seconds_per_round"`
-	GBytesPer     float64 `json:"gbytes_per_second"`
-	AllRight      bool    `json:"verified"`
+	Example    string `json:"example"`
+	Platform   string `json:"platform"`
+	Ranks      int    `json:"ranks"`
+	Rounds     int    `json:"rounds"`
+	Rows       int    `json:"rows"`
+	Cols       int    `json:"cols"`
+	HostPuts   int    `json:"host_puts_per_round"`
+	KernelPuts int    `json:"kernel_puts_per_round"`
+	example.Figures
 }
 
-func (r *result) Verified() bool { return r.AllRight }
-
 func (r *result) Table() [][2]string {
-	return [][2]string{
+	return append([][2]string{
 		{"host puts per round", fmt.Sprint(r.HostPuts)},
 		{"kernel puts per round", fmt.Sprint(r.KernelPuts)},
-		{"bytes put per round", fmt.Sprint(r.BytesPerRound)},
-		{"time per round", time.Duration(r.SecondsPer * 1e9).Round(time.Microsecond).String()},
-		{"GB/s", fmt.Sprintf("%.2f", r.GBytesPer)},
-		{"every byte verified", fmt.Sprint(r.AllRight)},
-	}
+	}, r.Lines("put")...)
 }
 
 func (p *putQuiet) flags(fs *flag.FlagSet) {
@@ -79,14 +69,10 @@ func (p *putQuiet) run(ctx context.Context, f *example.Flags) (example.Result, e
 	err := f.RunWorld(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
 		return p.rank(ctx, f, r, res)
 	})
-	if wrong := (*wrongError)(nil); errors.As(err, &wrong) {
-		return res, err
-	} else if err != nil {
+	if !res.End(err) {
 		return nil, err
 	}
-	res.AllRight = true
-	res.GBytesPer = float64(res.BytesPerRound) / res.SecondsPer / 1e9
-	return res, nil
+	return res, err
 }
 
 // rank is one rank's part; rank 0 fills in the result.
@@ -102,7 +88,7 @@ func (p *putQuiet) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res
 	if r.ID() == 0 {
 		pairs := r.Size() * (r.Size() - 1)
 		res.Platform, res.HostPuts, res.KernelPuts = r.World().Platform(), 2*pairs, 2*pairs*(len(ways)-1)
-		res.BytesPerRound = int64(p.rows) * int64(p.cols+p.window()) * elem * int64(pairs*len(ways))
+		res.Bytes = int64(p.rows) * int64(p.cols+p.window()) * elem * int64(pairs*len(ways))
 		f.Say("%s platform: %d puts by hosts and %d by kernels per round", res.Platform, res.HostPuts, res.KernelPuts)
 	}
 	var spent time.Duration
@@ -128,7 +114,7 @@ func (p *putQuiet) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res
 		}
 	}
 	if r.ID() == 0 {
-		res.SecondsPer = spent.Seconds() / float64(f.Rounds)
+		res.Spent(spent, f.Rounds)
 	}
 	return r.Barrier(ctx)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -44,8 +45,7 @@ func TestTheResultCountsWhatWasPut(t *testing.T) {
 	program(&putQuiet{node: exampletest.Node(t)}).JSON(t, "-ranks 3 -rows 10 -cols 7 -rounds 4", &got)
 	want := result{
 		Example: "put_quiet", Platform: "host", Ranks: 3, Rounds: 4, Rows: 10, Cols: 7,
-		HostPuts: 3 * 2 * 2, KernelPuts: 3 * 2 * 2, BytesPerRound: 2 * 3 * 2 * 10 * (7 + 4) * elem,
-		SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true,
+		HostPuts: 3 * 2 * 2, KernelPuts: 3 * 2 * 2, Figures: example.Figures{Bytes: 2 * 3 * 2 * 10 * (7 + 4) * elem, SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true},
 	}
 	if got != want {
 		t.Errorf("got  %+v\nwant %+v", got, want)
