@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what `make gpu-tests` built, on a machine with an NVIDIA GPU. Every step
 # is bounded and its result printed at once.
-#   run.sh [STEP ...]: layout waits hang shared examples figures soak sanitizer
+#   run.sh [STEP ...]: layout waits holds hang shared examples figures soak sanitizer
 # SOAK is the time for random plans, in seconds.
 cd "$(dirname "$0")" || exit 1
 export SLUICE_PLATFORM=nvidia SLUICE_LIBCUDA=${SLUICE_LIBCUDA:-libcuda.so.1}
@@ -31,6 +31,10 @@ waits() {
   step "waits is built" 20 gcc -O2 -I"$cuda/include" waits.c -o /tmp/waits -L"$cuda/lib64/stubs" -lcuda -lpthread
   SHOW=. step "calls behind a waiting stream" 60 /tmp/waits kernels.ptx
 }
+holds() {
+  step "holds is built" 20 gcc -O2 -I"$cuda/include" holds.c -o /tmp/holds -L"$cuda/lib64/stubs" -lcuda -lpthread
+  SHOW=. step "what a stream holds behind a closed gate" 60 /tmp/holds
+}
 hang() { SHOW='^(---|    ---)' step "hangs that are provoked" 120 bash -c "$tests" gpu 110 '^Test[^F]'; }
 shared() {
   for p in copyengine hip rank plan; do [ -x $p/$p.test ] || continue; SHOW='SKIP|^ok|^PASS' step "shared tests of $p" 240 bash -c "$tests" $p 230 .; done
@@ -47,7 +51,7 @@ soak() { SHOW='worlds|PASS' step "random plans" $((${SOAK:-60} + 30)) env SLUICE
 sanitizer() { SHOW='ERROR SUMMARY|verified' step "compute-sanitizer" 180 compute-sanitizer ./all_gather -platform nvidia -ranks 2 -rounds 3 -rows 128 -cols 128 -tile 32x32 -programs 2; }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-for s in "${@:-layout waits hang shared examples figures soak sanitizer}"; do for t in $s; do $t; done; done
+for s in "${@:-layout waits holds hang shared examples figures soak sanitizer}"; do for t in $s; do $t; done; done
 if [ ${#failed[@]} -gt 0 ]; then
   printf 'failed: %s\n' "${failed[@]}"
   exit 1
