@@ -20,16 +20,15 @@ type streamHardware struct {
 
 	passed hip.Word // positions up to which everything is done, signals too
 
-	mu       sync.Mutex
-	position uint64
-	pending  []*streamProgram // appended and not rung
-	under    []flight         // rung and not done, in order
-	tending  bool
-	closing  bool
-	ended    sync.Cond
-	waiter   *hip.Waiter // of the goroutine that tends
-	stats    Stats
-	err      error
+	mu        sync.Mutex
+	position  uint64
+	pending   []*streamProgram // appended and not rung
+	under     []flight         // rung and not done, in order
+	signals   int              // that are still to be given
+	signaling bool             // there is a goroutine that gives them
+	signalers sync.WaitGroup   // it
+	stats     Stats
+	err       error
 }
 
 // flight is a program on the stream.
@@ -49,13 +48,14 @@ const (
 )
 
 func newStreamHardware(dev hip.CopyDevice, name, engine string, fault func(error)) (Hardware, error) {
-	s, err := dev.NewCopyStream(name)
-	if err != nil {
-		return nil, err
-	}
-	h := &streamHardware{stream: s, engine: engine, fault: fault, waiter: hip.NewWaiter()}
-	h.ended.L = &h.mu
-	return h, nil
+	h := &streamHardware{engine: engine, fault: fault}
+	var err error
+	h.stream, err = dev.NewCopyStream(name, func(err error) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.fail(err)
+	})
+	return h, err
 }
 
 func (h *streamHardware) Limits() Limits {
@@ -141,13 +141,9 @@ func (h *streamHardware) Ring() error {
 		h.position++
 		h.pending = h.pending[1:]
 		h.under = append(h.under, flight{p, h.position})
+		h.promise(len(p.signals))
 	}
 	h.pending = nil
-	if !h.tending && len(h.under) > 0 {
-		h.tending = true
-		go h.tend()
-	}
-	h.waiter.Wake()
 	return nil
 }
 
@@ -157,59 +153,66 @@ func (h *streamHardware) Rollback() {
 	h.pending = nil
 }
 
-func (h *streamHardware) Passed() uint64      { return h.passed.Load() }
-func (h *streamHardware) Watch(w *hip.Waiter) { w.Watch(&h.passed) }
-
-// soundEvery is how often the driver is asked whether a stream with work is
-// sound.
-const soundEvery = 10 * time.Millisecond
-
-// tend follows the stream while there is work on it.
-func (h *streamHardware) tend() {
-	h.waiter.Watch(h.stream.Passed())
-	for h.settle(h.stream.Passed().Load()) {
-		soon, cancel := context.WithTimeout(context.Background(), soundEvery)
-		err := h.waiter.Park(soon)
-		cancel()
-		if err == nil {
-			continue
-		}
-		if err := h.stream.Err(); err != nil {
-			h.mu.Lock()
-			h.fail(err)
-			h.mu.Unlock()
-		}
-	}
-	h.waiter.Unwatch()
-	h.mu.Lock()
-	h.tending = false
-	again := len(h.under) > 0 && !h.closing && h.err == nil
-	if h.tending = again; again {
-		go h.tend()
-	}
-	h.mu.Unlock()
-	h.ended.Broadcast()
+func (h *streamHardware) Passed() uint64 {
+	h.settle()
+	return h.passed.Load()
 }
 
-// settle does what is left to do for programs up to a position, and reports
-// whether there are more.
-func (h *streamHardware) settle(passed uint64) bool {
+func (h *streamHardware) Watch(w *hip.Waiter) {
+	w.Watch(h.stream.Passed())
+	w.Watch(&h.passed)
+}
+
+// settle does what is left to do for programs that the stream has passed.
+func (h *streamHardware) settle() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for len(h.under) > 0 && h.under[0].end <= passed {
-		f := h.under[0]
-		h.under = h.under[1:]
-		for _, addr := range f.program.signals {
+	at := h.stream.Passed().Load()
+	for len(h.under) > 0 && h.under[0].end <= at && h.err == nil {
+		p := h.under[0].program
+		for _, addr := range p.signals {
+			h.signals--
 			if err := h.stream.Add(addr, 1); err != nil {
 				h.fail(err)
-				return false
+				return
 			}
 		}
-		h.stats.Copies += uint64(f.program.copies)
-		h.stats.Bytes += uint64(f.program.bytes)
-		h.passed.Store(f.end)
+		h.stats.Copies += uint64(p.copies)
+		h.stats.Bytes += uint64(p.bytes)
+		h.passed.Store(h.under[0].end)
+		h.under = h.under[1:]
 	}
-	return len(h.under) > 0 && !h.closing && h.err == nil
+	if len(h.under) == 0 {
+		h.under = nil
+	}
+}
+
+// promise has n signals given, whether anybody looks at the queue or not. It is
+// called under the lock.
+func (h *streamHardware) promise(n int) {
+	h.signals += n
+	if h.signals > 0 && !h.signaling {
+		h.signaling = true
+		h.signalers.Go(h.signal)
+	}
+}
+
+// signal settles the queue until all signals are given.
+func (h *streamHardware) signal() {
+	w := hip.NewWaiter()
+	h.Watch(w)
+	defer w.Unwatch()
+	for {
+		h.settle()
+		h.mu.Lock()
+		h.signaling = h.signals > 0 && h.err == nil
+		goes := h.signaling
+		h.mu.Unlock()
+		if !goes {
+			return
+		}
+		_ = w.Park(context.Background()) // which does not end
+	}
 }
 
 // fail makes the queue faulty. It is called under the lock.
@@ -235,7 +238,26 @@ func (h *streamHardware) Probe(ctx context.Context) error {
 	if err := h.Ring(); err != nil {
 		return err
 	}
-	return hip.NewWaiter().Await(ctx, &h.passed, func(v uint64) bool { return v >= end }, nil)
+	return h.await(ctx, end)
+}
+
+// await waits until the stream has passed a position, or has failed.
+func (h *streamHardware) await(ctx context.Context, position uint64) error {
+	w := hip.NewWaiter()
+	h.Watch(w)
+	defer w.Unwatch()
+	for h.Passed() < position {
+		h.mu.Lock()
+		err := h.err
+		h.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		if err := w.Park(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (h *streamHardware) Stats() Stats {
@@ -256,20 +278,12 @@ func (h *streamHardware) Close() {
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
-	_ = hip.NewWaiter().Await(ctx, &h.passed, func(v uint64) bool { return v >= end }, h.failed)
-	h.mu.Lock()
-	h.closing = true
-	h.waiter.Wake()
-	for h.tending {
-		h.ended.Wait()
+	if err := h.await(ctx, end); err != nil {
+		h.mu.Lock()
+		h.err = err // nothing is done for what comes later
+		h.mu.Unlock()
+		h.passed.Add(0)
 	}
-	h.mu.Unlock()
+	h.signalers.Wait()
 	_ = h.stream.Close() // what still runs was named by who waited for it
-}
-
-// failed is why the queue is faulty, nil if it is not.
-func (h *streamHardware) failed() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.err
 }

@@ -3,9 +3,10 @@ package hip
 // CopyDevice is a device with streams of copies that wait for gates.
 type CopyDevice interface {
 	Device
-	// NewCopyStream makes a stream; name is for errors. The error is a
+	// NewCopyStream makes a stream; name is for errors. failed is told, maybe
+	// more than once, when the stream fails with work on it. The error is a
 	// *StreamLimitError if there is none left.
-	NewCopyStream(name string) (CopyStream, error)
+	NewCopyStream(name string, failed func(error)) (CopyStream, error)
 	// Reach lets the device's kernels and streams use the memory of another
 	// device of its platform.
 	Reach(other Device) error
@@ -25,8 +26,6 @@ type CopyStream interface {
 	// Add adds to the 64-bit word at an address, in any memory of the platform.
 	// Additions of one process do not miss each other.
 	Add(addr, d uint64) error
-	// Err asks the driver whether the stream is sound.
-	Err() error
 	// Close gives the stream back. If it has something left to do, the error is a
 	// *StuckError, and the stream is used again only once that is done.
 	Close() error

@@ -226,26 +226,25 @@ static cuda_result module_unload(const cuda_device *d, cuda_handle module) {
 
 cuda_result cuda_module_unload(const cuda_device *d, cuda_handle module) { IN(d, module_unload(d, module)); }
 
-static cuda_result function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out,
-                            unsigned char *sizes, int most, int *count, int *threads) {
+static cuda_result function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out, int *threads) {
     enum { max_threads = 0 };
     const cuda_api *api = d->api;
     CALL(api, module_function, (out, module, name));
     if (api->function_load) CALL(api, function_load, (*out));
     CALL(api, function_attribute, (threads, max_threads, *out));
-    *count = -1;
-    if (!api->function_parameter) return ok;
-    for (*count = 0; *count < most; ++*count) {
-        size_t offset, size;
-        if (api->function_parameter(*out, *count, &offset, &size)) break;
-        sizes[*count] = size;
-    }
     return ok;
 }
 
-cuda_result cuda_function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out,
-                          unsigned char *sizes, int most, int *count, int *threads) {
-    IN(d, function(d, module, name, out, sizes, most, count, threads));
+cuda_result cuda_function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out, int *threads) {
+    IN(d, function(d, module, name, out, threads));
+}
+
+int cuda_parameters(const cuda_device *d, cuda_handle function, unsigned char *sizes, int most) {
+    size_t offset, size;
+    int n = 0;
+    if (!d->api->function_parameter) return -1;
+    for (; n < most && !d->api->function_parameter(function, n, &offset, &size); n++) sizes[n] = size;
+    return n;
 }
 
 static cuda_result occupancy(const cuda_device *d, cuda_handle function, int threads, int *blocks) {

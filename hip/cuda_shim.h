@@ -80,11 +80,11 @@ cuda_result cuda_host_free(const cuda_device *d, void *p);
 cuda_result cuda_module_load(const cuda_device *d, const void *image, char *log, size_t n, cuda_handle *out);
 cuda_result cuda_module_unload(const cuda_device *d, cuda_handle module);
 
-/* A function is loaded onto the device here. The sizes of its parameters go to
- * sizes, and how many there are to count, which is -1 if the driver cannot
+/* A function is loaded onto the device here. */
+cuda_result cuda_function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out, int *threads);
+/* How many parameters a function has, with their sizes; -1 if the driver cannot
  * tell. */
-cuda_result cuda_function(const cuda_device *d, cuda_handle module, const char *name, cuda_handle *out,
-                          unsigned char *sizes, int most, int *count, int *threads);
+int cuda_parameters(const cuda_device *d, cuda_handle function, unsigned char *sizes, int most);
 cuda_result cuda_occupancy(const cuda_device *d, cuda_handle function, int threads, int *blocks);
 
 cuda_result cuda_stream_create(const cuda_device *d, cuda_handle *out);

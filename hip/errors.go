@@ -100,3 +100,20 @@ func (e *StuckError) Error() string {
 }
 
 func (e *StuckError) Unwrap() error { return e.Err }
+
+// ModuleError says that a device could not load a module.
+type ModuleError struct {
+	Device, Arch string
+	Log          string // of the driver's compiler
+	Err          error
+}
+
+func (e *ModuleError) Error() string {
+	s := fmt.Sprintf("hip: %s (%s) cannot load the module: %v", e.Device, e.Arch, e.Err)
+	if log := strings.TrimSpace(e.Log); log != "" {
+		s += "; its compiler says: " + log
+	}
+	return s
+}
+
+func (e *ModuleError) Unwrap() error { return e.Err }

@@ -37,6 +37,7 @@ type nvidiaDevice struct {
 	own     slabs
 	pinned  slabs
 	lost    atomic.Pointer[CUDAError] // after it nothing works any more
+	guarded atomic.Bool
 
 	// proving is held by who has all idle streams do something, and for reading
 	// by who gives one back.
@@ -55,6 +56,8 @@ type nvidiaDevice struct {
 type worker interface {
 	// busy says what the stream has not done yet, "" if nothing.
 	busy() string
+	// examine asks the driver whether it is sound.
+	examine()
 }
 
 // reservedStreams are those of the ports.

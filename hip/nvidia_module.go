@@ -9,7 +9,6 @@ import "C"
 import (
 	"crypto/sha256"
 	"fmt"
-	"strings"
 	"sync"
 	"unsafe"
 )
@@ -20,27 +19,12 @@ type nvidiaModule struct {
 	key    [sha256.Size]byte
 	c      C.cuda_handle
 	users  int // under the device's lock
+	// parameters are the sizes that the module itself tells, by kernel.
+	parameters map[string][]byte
 
 	mu        sync.Mutex
 	functions map[string]*Function
 }
-
-// ModuleError says that a device could not load a module.
-type ModuleError struct {
-	Device, Arch string
-	Log          string // of the driver's compiler
-	Err          error
-}
-
-func (e *ModuleError) Error() string {
-	s := fmt.Sprintf("hip: %s (%s) cannot load the module: %v", e.Device, e.Arch, e.Err)
-	if log := strings.TrimSpace(e.Log); log != "" {
-		s += "; its compiler says: " + log
-	}
-	return s
-}
-
-func (e *ModuleError) Unwrap() error { return e.Err }
 
 func (m *nvidiaModule) load(image []byte) error {
 	d := m.device
@@ -50,6 +34,7 @@ func (m *nvidiaModule) load(image []byte) error {
 	if err := d.check(C.cuda_module_load(d.c, in, &log[0], C.size_t(len(log)), &m.c)); err != nil {
 		return &ModuleError{Device: d.Name(), Arch: d.arch, Log: C.GoString(&log[0]), Err: err}
 	}
+	m.parameters = ptxParameters(image)
 	return nil
 }
 
@@ -81,15 +66,18 @@ func (m *nvidiaModule) Function(name string) (*Function, error) {
 	err := d.platform.calmly("loading kernel "+name, d.Name(), func() error {
 		c := C.CString(name)
 		defer C.free(unsafe.Pointer(c))
-		sizes := make([]byte, mostParameters)
-		var count, threads C.int
-		r := C.cuda_function(d.c, m.c, c, &f.c, (*C.uchar)(&sizes[0]), mostParameters, &count, &threads)
-		if err := d.checkFor("kernel "+name, r); err != nil {
+		var threads C.int
+		if err := d.checkFor("kernel "+name, C.cuda_function(d.c, m.c, c, &f.c, &threads)); err != nil {
 			return err
 		}
 		f.threads = int(threads)
-		if count >= 0 {
-			f.sizes, f.known = sizes[:count:count], true
+		if f.sizes, f.known = m.parameters[name]; f.known {
+			return nil
+		}
+		// The driver tells how many there are by an error behind the last.
+		sizes := make([]byte, mostParameters)
+		if n := C.cuda_parameters(d.c, f.c, (*C.uchar)(&sizes[0]), mostParameters); n >= 0 {
+			f.sizes, f.known = sizes[:n:n], true
 		}
 		return nil
 	})

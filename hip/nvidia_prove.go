@@ -35,12 +35,14 @@ func (p *proof) run(ctx context.Context, probe *Function) error {
 	d.proving.Lock() // streams that are given back meanwhile wait
 	defer d.proving.Unlock()
 	queues, streams := d.idle()
+	if err := p.warmUp(ctx, streams, probe); err != nil {
+		return err
+	}
 	p.gate = d.words.take(probeClosed)
 	if err := p.arm(queues, streams, probe); err != nil {
 		p.end(ctx)
 		return err
 	}
-	// evaluate(out, steps, a, b, c) writes one word, which becomes 0.
 	ran := p.await(ctx, p.ran, func(v uint64) bool { return v == 0 })
 	opened := d.control.writeWord(p.gate.addr, probeOpen)
 	through := p.await(ctx, p.through, func(v uint64) bool { return v == probeOpen })
@@ -56,6 +58,30 @@ func (p *proof) run(ctx context.Context, probe *Function) error {
 		return &ProveError{Device: d.Name(), What: "a queue did not go on when its gate was opened", After: proofPatience, Queues: len(queues)}
 	}
 	return nil
+}
+
+// warmUpPatience is for what a tool that watches the process does with a kernel
+// before it runs first.
+const warmUpPatience = 30 * time.Second
+
+// warmUp runs the kernel once while nothing waits.
+func (p *proof) warmUp(ctx context.Context, streams []*nvidiaStream, probe *Function) error {
+	ctx, cancel := context.WithTimeout(ctx, warmUpPatience)
+	defer cancel()
+	for _, s := range streams[:min(len(streams), 1)] {
+		w := p.device.words.take(probeUnset)
+		if err := errors.Join(p.launch(s, probe, w), s.Sync(ctx)); err != nil && !errors.Is(err, ErrClosed) {
+			return err
+		}
+		p.device.words.put(w)
+	}
+	return nil
+}
+
+// launch has the kernel write a word, which becomes 0: evaluate(out, steps, a,
+// b, c).
+func (p *proof) launch(s *nvidiaStream, probe *Function, w deviceWord) error {
+	return s.Launch(Launch{Func: probe, Grid: Grid{Blocks: 1, Threads: 1}, Args: []Arg{U64(w.addr), U64(1), U64(1), U64(1), U64(1)}})
 }
 
 // idle are the streams in use that have nothing to do.
@@ -91,7 +117,7 @@ func (p *proof) arm(queues []*nvidiaQueue, streams []*nvidiaStream, probe *Funct
 	}
 	for _, s := range streams {
 		w := d.words.take(probeUnset)
-		err := s.Launch(Launch{Func: probe, Grid: Grid{Blocks: 1, Threads: 1}, Args: []Arg{U64(w.addr), U64(1), U64(1), U64(1), U64(1)}})
+		err := p.launch(s, probe, w)
 		switch {
 		case errors.Is(err, ErrClosed): // its world is closing
 			d.words.put(w)

@@ -19,6 +19,7 @@ type nvidiaQueue struct {
 	device *nvidiaDevice
 	name   string
 	passed deviceWord
+	failed func(error)   // told when the stream has failed
 	asked  atomic.Uint64 // the last position that was submitted
 
 	stream C.cuda_handle
@@ -29,8 +30,8 @@ type nvidiaQueue struct {
 }
 
 // NewCopyStream implements CopyDevice.
-func (d *nvidiaDevice) NewCopyStream(name string) (CopyStream, error) {
-	q := &nvidiaQueue{device: d, name: name}
+func (d *nvidiaDevice) NewCopyStream(name string, failed func(error)) (CopyStream, error) {
+	q := &nvidiaQueue{device: d, name: name, failed: failed}
 	var err error
 	if q.stream, err = d.takeStream("queue " + name); err != nil {
 		return nil, err
@@ -151,6 +152,7 @@ func (q *nvidiaQueue) Submit(c CopyChain, round uint32, position uint64) (int, e
 	q.device.platform.calm.RLock()
 	defer q.device.platform.calm.RUnlock()
 	before := q.asked.Swap(position)
+	q.device.guard()
 	var sent C.uint64_t
 	r := C.cuda_submit(q.device.c, q.stream, chain.steps, C.size_t(chain.n), C.uint32_t(round), C.cuda_ptr(q.passed.addr), C.uint64_t(position), &sent)
 	runtime.KeepAlive(chain)
@@ -172,15 +174,20 @@ func (q *nvidiaQueue) Add(addr, v uint64) error {
 	return q.device.add(addr, v)
 }
 
-func (q *nvidiaQueue) Err() error {
-	if err := q.device.sound(); err != nil {
-		return err
+// examine implements worker.
+func (q *nvidiaQueue) examine() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.given {
+		return
 	}
 	r := C.cuda_stream_query(q.device.c, q.stream, 1)
 	if r.code == C.CUDA_NOT_READY {
-		return nil
+		return
 	}
-	return q.device.checkFor("queue "+q.name, r)
+	if err := q.device.checkFor("queue "+q.name, r); err != nil {
+		q.failed(err)
+	}
 }
 
 // Close implements CopyStream.

@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 )
 
 // nvidiaStream runs launches. The device counts those that have ended in a word
@@ -118,6 +117,7 @@ func (s *nvidiaStream) Launch(l Launch) error {
 	}
 	s.launched++
 	s.running = append(s.running, nvidiaLaunch{l.Func.Name, l.Done})
+	s.device.guard()
 	if !s.reaping {
 		s.reaping = true
 		s.reapers.Go(s.reap)
@@ -134,10 +134,6 @@ func both(first, then func()) func() {
 	}
 }
 
-// queryEvery is how often the driver is asked whether a stream is sound while
-// something runs on it.
-const queryEvery = 10 * time.Millisecond
-
 // reap ends launches as the device tells of them, and itself when there are
 // none.
 func (s *nvidiaStream) reap() {
@@ -145,14 +141,8 @@ func (s *nvidiaStream) reap() {
 	w.Watch(s.ended.Word)
 	defer w.Unwatch()
 	for s.reapEnded(s.ended.Load()) {
-		soon, cancel := context.WithTimeout(s.life, queryEvery)
-		err := w.Park(soon)
-		cancel()
-		if s.life.Err() != nil {
+		if w.Park(s.life) != nil {
 			return
-		}
-		if err != nil {
-			s.query()
 		}
 	}
 }
@@ -181,22 +171,23 @@ func (s *nvidiaStream) reapEnded(n uint64) bool {
 	return left
 }
 
-// query asks the driver. An error of the device becomes that of the kernel that
-// runs.
-func (s *nvidiaStream) query() {
+// examine implements worker. An error of the device becomes that of the kernel
+// that runs.
+func (s *nvidiaStream) examine() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream == nil {
+		return
+	}
 	r := C.cuda_stream_query(s.device.c, s.stream, 1)
 	if r.code == C.CUDA_NOT_READY {
 		return
 	}
 	err := s.device.check(r)
-	if err == nil {
+	if err == nil || s.err != nil || len(s.running) == 0 {
 		return
 	}
-	s.mu.Lock()
-	if s.err == nil && len(s.running) > 0 {
-		s.err = &KernelError{Device: s.device.Name(), Kernel: s.running[0].name, Block: -1, Thread: -1, Err: err}
-	}
-	s.mu.Unlock()
+	s.err = &KernelError{Device: s.device.Name(), Kernel: s.running[0].name, Block: -1, Thread: -1, Err: err}
 	wake(s.ended.Word)
 }
 

@@ -150,7 +150,7 @@ func TestAChainWaitsForEachGateAndSignalsInOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dst.Free()
-	s, err := d.NewCopyStream("a test's")
+	s, err := d.NewCopyStream("a test's", func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestAGateFarBelowTheRoundStaysClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Free()
-	s, err := d.NewCopyStream("a test's")
+	s, err := d.NewCopyStream("a test's", func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}

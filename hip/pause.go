@@ -15,14 +15,22 @@ type pause struct {
 	sleep  time.Duration
 }
 
-// Sleeping takes about 50 µs longer than asked for, which is the system's
-// timer slack; so the longest pause is about 100 µs. The runtime's own timers
-// are of no use here: in an idle process they are a millisecond apart.
+// Sleeping takes about 50 µs longer than asked for, which is the timer slack
+// that the system gives a thread; so the longest pause is about 100 µs. The
+// runtime's own timers are of no use here: in an idle process they are a
+// millisecond apart.
 const (
 	pauseYields   = 32
 	shortestSleep = 5 * time.Microsecond
 	longestSleep  = 50 * time.Microsecond
 )
+
+// punctually locks the goroutine to a thread that sleeps no longer than it is
+// told to. The thread ends with the goroutine.
+func punctually() {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // else its pauses are longer
+}
 
 func (p *pause) wait() {
 	if p.yields < pauseYields {

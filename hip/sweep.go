@@ -100,6 +100,7 @@ func runSweep() { sweep.run() }
 
 // run ends when nothing is watched.
 func (s *sweeper) run() {
+	punctually()
 	var p pause
 	for {
 		changed, left := s.look()

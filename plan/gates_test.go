@@ -70,7 +70,7 @@ func TestGateRowsGrowByOneRoundAtATimeAndAreNeverReset(t *testing.T) {
 			}
 			return nil
 		}
-		if err := look(0); err != nil {
+		if err := errors.Join(look(0), r.Barrier(ctx)); err != nil { // nobody begins before all have looked
 			return err
 		}
 		for round := uint64(1); round <= 10; round++ {
