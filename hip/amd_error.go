@@ -25,3 +25,15 @@ func (e *PeerError) Error() string {
 }
 
 func (e *PeerError) Unwrap() error { return e.Err }
+
+// TopologyError says that the driver's topology does not have a device.
+type TopologyError struct {
+	Device   string
+	Location string // on PCI
+	Dir      string
+	Setting  string // the environment variable that names another
+}
+
+func (e *TopologyError) Error() string {
+	return fmt.Sprintf("hip: %s at PCI %s is not in the topology at %s, by which its copy engines are found; make sysfs visible here, or name it in %s", e.Device, e.Location, e.Dir, e.Setting)
+}
