@@ -23,8 +23,9 @@ type amdModule struct {
 
 // amdFunction is a kernel that a device has loaded.
 type amdFunction struct {
-	device *amdDevice
-	rocm   rocm.Function
+	device  *amdDevice
+	rocm    rocm.Function
+	threads int // most that a CTA may have
 }
 
 // Load implements Device.
@@ -57,7 +58,11 @@ func (m *amdModule) Function(name string) (*Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.functions[name] = &Function{Name: name, code: &amdFunction{device: d, rocm: f}}
+	threads, err := d.rocm.MostThreads(d.index, f)
+	if err != nil {
+		return nil, err
+	}
+	m.functions[name] = &Function{Name: name, code: &amdFunction{device: d, rocm: f, threads: threads}}
 	return m.functions[name], nil
 }
 

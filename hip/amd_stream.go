@@ -35,12 +35,8 @@ type amdLaunch struct {
 	event rocm.Event
 }
 
-// amdThreads is what a CTA has where the launch does not say, and amdMostThreads
-// the most that it can have.
-const (
-	amdThreads     = 256
-	amdMostThreads = 1024
-)
+// amdThreads is what a CTA has where the launch does not say.
+const amdThreads = 256
 
 func (d *amdDevice) NewStream() (Stream, error) {
 	s := &amdStream{device: d}
@@ -63,11 +59,11 @@ func (s *amdStream) Launch(l Launch) error {
 		return refuse("it is not loaded; take it from a module that the device has loaded")
 	case f.device != s.device:
 		return refuse("it was loaded on %s", f.device.Name())
-	case l.Grid.Blocks < 1 || l.Grid.Threads < 0 || l.Grid.Threads > amdMostThreads:
-		return refuse("its grid has %d CTAs of %d threads; there is at least one CTA, of at most %d threads", l.Grid.Blocks, l.Grid.Threads, amdMostThreads)
+	case l.Grid.Blocks < 1 || l.Grid.Threads < 0 || l.Grid.Threads > f.threads:
+		return refuse("its grid has %d CTAs of %d threads; there is at least one CTA, and the kernel allows %d threads", l.Grid.Blocks, l.Grid.Threads, f.threads)
 	}
 	if l.Grid.Threads == 0 {
-		l.Grid.Threads = amdThreads
+		l.Grid.Threads = min(amdThreads, f.threads)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

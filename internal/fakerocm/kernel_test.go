@@ -70,7 +70,7 @@ func TestAKernelThatFailsIsNamedWithItsDevice(t *testing.T) {
 func TestALaunchThatNoDeviceCouldRunIsRefused(t *testing.T) {
 	use(t, fakerocm.HSA, 2)
 	err := rank.Run(t.Context(), config(t, 1, rank.NodeConfig{}), func(ctx context.Context, r *rank.Rank) error {
-		for _, grid := range []hip.Grid{{Blocks: 0, Threads: 1}, {Blocks: 1, Threads: 1025}, {Blocks: 1, Threads: -1}} {
+		for _, grid := range []hip.Grid{{Blocks: 0, Threads: 1}, {Blocks: 1, Threads: 5}, {Blocks: 1, Threads: -1}} {
 			err := r.Launch(kernels.Script, grid, 0, 0)
 			if e := (*hip.LaunchError)(nil); !errors.As(err, &e) || e.Kernel != "script" || e.Device != "amd:0" {
 				return errors.Join(errors.New("got no *hip.LaunchError"), err)

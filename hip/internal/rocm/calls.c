@@ -116,6 +116,11 @@ int rocm_function(rocm *r, int device, void *module, const char *name, void **fu
     return r->hip.ModuleGetFunction(function, module, name);
 }
 
+int rocm_most_threads(rocm *r, int device, void *function, int *threads) {
+    ON(device);
+    return r->hip.FuncGetAttribute(threads, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
+}
+
 int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, void *stream, void *args,
                 size_t bytes) {
     ON(device);

@@ -160,6 +160,13 @@ func (l *Libraries) Function(device int, m Module, name string) (f Function, err
 	return f, err
 }
 
+// MostThreads is how many threads a CTA of the kernel may have.
+func (l *Libraries) MostThreads(device int, f Function) (int, error) {
+	var n C.int
+	err := l.hip("hipFuncGetAttribute", device, C.rocm_most_threads(l.c, C.int(device), f.p, &n))
+	return int(n), err
+}
+
 // Launch runs a kernel behind what is on the stream. args is the arguments as
 // the kernel has them in memory.
 func (l *Libraries) Launch(device int, f Function, blocks, threads int, s Stream, args []byte) error {

@@ -56,6 +56,7 @@ var layout = map[string]uint64{
 	"hipStreamNonBlocking":                               C.HIP_STREAM_NON_BLOCKING,
 	"hipEventDisableTiming":                              C.HIP_EVENT_DISABLE_TIMING,
 	"hipMemcpyDefault":                                   C.HIP_MEMCPY_DEFAULT,
+	"HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK":           C.HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
 	"hipErrorOutOfMemory":                                OutOfMemory,
 	"hipErrorNoDevice":                                   C.HIP_ERROR_NO_DEVICE,
 	"hipErrorNotReady":                                   C.HIP_ERROR_NOT_READY,

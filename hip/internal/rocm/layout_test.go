@@ -68,6 +68,7 @@ func TestTheShimsValuesAreThoseOfThePublicHeaders(t *testing.T) {
 		{"hipStreamNonBlocking", 0x1, hipHeader},
 		{"hipEventDisableTiming", 0x2, hipHeader},
 		{"hipMemcpyDefault", 4, hipHeader},
+		{"HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK", 0, hipHeader},
 		{"hipErrorOutOfMemory", 2, hipHeader},
 		{"hipErrorNoDevice", 100, hipHeader},
 		{"hipErrorNotReady", 600, hipHeader},

@@ -61,6 +61,7 @@ const char *rocm_load_hip(rocm *r, const char *path) {
     FIND("hip", r->hip, ModuleLoadData);
     FIND("hip", r->hip, ModuleUnload);
     FIND("hip", r->hip, ModuleGetFunction);
+    FIND("hip", r->hip, FuncGetAttribute);
     FIND("hip", r->hip, ModuleLaunchKernel);
     FIND("hip", r->hip, GetErrorName);
     return *missing ? missing : NULL;

@@ -83,9 +83,9 @@ func (q *Queue) makeByKFD(at C.rocm_place, bytes int64) error {
 		if err != nil {
 			return err
 		}
-		clear(unsafe.Slice((*byte)(p), n))
 		q.memory = append(q.memory, p)
 	}
+	clear(unsafe.Slice((*byte)(q.memory[1]), pageBytes))
 	var call *C.char
 	var kind C.uint32_t
 	q.l.mu.Lock()

@@ -78,6 +78,7 @@ enum {
     HIP_STREAM_NON_BLOCKING = 0x1,
     HIP_EVENT_DISABLE_TIMING = 0x2,
     HIP_MEMCPY_DEFAULT = 4,
+    HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     HIP_ERROR_NO_DEVICE = 100,
     HIP_ERROR_NOT_READY = 600,
     HIP_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
@@ -125,6 +126,7 @@ typedef struct {
     int (*ModuleLoadData)(void **, const void *);
     int (*ModuleUnload)(void *);
     int (*ModuleGetFunction)(void **, void *, const char *);
+    int (*FuncGetAttribute)(int *, int, void *);
     int (*ModuleLaunchKernel)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *,
                               void **, void **);
     const char *(*GetErrorName)(int);
@@ -183,6 +185,7 @@ int rocm_set(rocm *r, int device, uint64_t dst, size_t bytes, void *stream);
 int rocm_module(rocm *r, int device, const void *image, void **module);
 int rocm_unload(rocm *r, int device, void *module);
 int rocm_function(rocm *r, int device, void *module, const char *name, void **function);
+int rocm_most_threads(rocm *r, int device, void *function, int *threads);
 int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, void *stream, void *args,
                 size_t bytes);
 

@@ -1,11 +1,13 @@
 /* Streams, events, modules and launches. Every stream has a thread that does
  * what it was given, in order; kernels are the host's build of kernels/src. */
+#define _GNU_SOURCE
 #include "fake.h"
 #include "host.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 typedef int Error;
 enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_IMAGE = 200, NO_BINARY = 209, INVALID_HANDLE = 400, NOT_FOUND = 500,
@@ -83,13 +85,28 @@ static void copy_rows(const Work *w) {
         memcpy(w->dst + row * w->dst_pitch, w->src + row * w->src_pitch, w->width);
 }
 
+/* set fills memory. Whole pages of zeros are given back instead: they come anew
+ * when they are touched, and heaps are large. */
+static void set(char *at, int value, size_t bytes) {
+    enum { PAGE = 4096, LARGE = 1 << 16 };
+    if (value == 0 && bytes >= LARGE) {
+        size_t before = -(uintptr_t)at & (PAGE - 1), whole = (bytes - before) & ~(size_t)(PAGE - 1);
+        if (madvise(at + before, whole, MADV_DONTNEED) == 0) {
+            memset(at, 0, before);
+            at += before + whole;
+            bytes -= before + whole;
+        }
+    }
+    memset(at, value, bytes);
+}
+
 static Error perform(const Work *w) {
     switch (w->kind) {
     case KERNEL:
         COUNT(kernels, 1);
         return sluice_host_launch(w->name, w->blocks, w->threads, w->args, w->nargs) ? LAUNCH_FAILURE : SUCCESS;
     case COPY_ROWS: copy_rows(w); break;
-    case SET: memset(w->dst, w->value, w->width); break;
+    case SET: set(w->dst, w->value, w->width); break;
     case RECORD:
         __atomic_sub_fetch(&w->event->pending, 1, __ATOMIC_RELEASE);
         drop_event(w->event);
@@ -234,10 +251,19 @@ API Error hipModuleGetFunction(Function **f, Module *m, const char *name) {
     return SUCCESS;
 }
 
+/* MOST_THREADS is few, since each is one of the system's. */
+enum { MOST_THREADS = 4 };
+
+API Error hipFuncGetAttribute(int *value, int attribute, Function *f) {
+    if (!f || attribute) return INVALID_VALUE; /* HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK is 0 */
+    *value = MOST_THREADS;
+    return SUCCESS;
+}
+
 /* Arguments come as HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END have it. */
 API Error hipModuleLaunchKernel(Function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                 unsigned bz, unsigned shared, Stream *s, void **params, void **extra) {
-    if (!f || params || !extra || shared || gy != 1 || gz != 1 || by != 1 || bz != 1 || !gx || !bx || bx > 1024)
+    if (!f || params || !extra || shared || gy != 1 || gz != 1 || by != 1 || bz != 1 || !gx || !bx || bx > MOST_THREADS)
         return INVALID_VALUE;
     if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4] != (void *)3) return INVALID_VALUE;
     size_t bytes = *(size_t *)extra[3];
