@@ -141,6 +141,17 @@ func compile(dir string, way Way, flags []string) error {
 	return os.Symlink(hipName, filepath.Join(dir, hsaName))
 }
 
+// Missing is the name of a compiler that Build needs and that is not here, "" if
+// both are.
+func Missing() string {
+	for _, c := range []string{compiler("CC", "gcc"), compiler("CXX", "g++")} {
+		if _, err := exec.LookPath(c); err != nil {
+			return c
+		}
+	}
+	return ""
+}
+
 func compiler(setting, name string) string {
 	if c := os.Getenv(setting); c != "" {
 		return c

@@ -42,6 +42,9 @@ func both(t *testing.T, devices int, test func(t *testing.T, way fakerocm.Way)) 
 // use has the test run on so many emulated devices.
 func use(t *testing.T, way fakerocm.Way, devices int) {
 	t.Helper()
+	if c := fakerocm.Missing(); c != "" {
+		t.Skipf("the emulated ROCm is built with %s, which is not here", c)
+	}
 	for _, name := range []string{hip.ROCmSetting, hip.KFDSetting, hip.SysfsSetting, fakerocm.Setting} {
 		t.Setenv(name, "") // which has them back as they were when the test ends
 	}

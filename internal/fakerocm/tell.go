@@ -23,10 +23,15 @@ static void read_counts(void *f, counts *to) { ((void (*)(counts *))f)(to); }
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"unsafe"
 )
+
+// ErrNoCgo says that the program was built without cgo, by which the library is
+// reached.
+var ErrNoCgo = errors.New("fakerocm: the program was built without cgo")
 
 // find looks a function up in the library that this process uses.
 func find(name string) (unsafe.Pointer, error) {
