@@ -121,7 +121,7 @@ func TestAProgramsPacketsAreTheGoldenOnes(t *testing.T) {
 		case OpFence:
 			err = prog.Fence(p.Addr, p.Value)
 		}
-		if diff := cmp.Diff(want, prog.bytes); err != nil || diff != "" {
+		if diff := cmp.Diff(want, copied(&prog)); err != nil || diff != "" {
 			t.Errorf("packet %d (%s) differs (error %v):\n%s", i, v.Packet, err, diff)
 		}
 	}

@@ -1,6 +1,9 @@
 package sdma
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // pollInterval is how many engine clocks lie between two looks of a poll.
 const pollInterval = 10
@@ -13,6 +16,8 @@ type Program struct {
 	bytes  []byte
 	starts []int // where each packet begins
 	polls  []int // where each poll begins
+	round  uint32
+	stale  bool // polls have yet to get round
 	copies int
 	moved  int64
 }
@@ -90,9 +95,25 @@ func (p *Program) add(b []byte) {
 }
 
 // SetRound makes round the reference of every poll.
-func (p *Program) SetRound(round uint32) {
-	for _, at := range p.polls {
-		le.PutUint32(p.bytes[at+12:], round)
+func (p *Program) SetRound(round uint32) { p.round, p.stale = round, true }
+
+// blockBytes is how much of a program is patched and then copied at a time, so
+// that it is in the first-level cache for both.
+const blockBytes = 16 << 10
+
+// copyTo fills dst with what follows byte from, the start of a packet.
+func (p *Program) copyTo(dst []byte, from int) {
+	next := len(p.polls) // to patch
+	if p.stale {
+		next, _ = slices.BinarySearch(p.polls, from)
+	}
+	for len(dst) > 0 {
+		to := from + min(len(dst), blockBytes)
+		for ; next < len(p.polls) && p.polls[next] < to; next++ {
+			le.PutUint32(p.bytes[p.polls[next]+12:], p.round)
+		}
+		dst = dst[copy(dst, p.bytes[from:to]):]
+		from = to
 	}
 }
 

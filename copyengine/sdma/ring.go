@@ -76,13 +76,15 @@ func (r *Ring) Append(p *Program) (end uint64, err error) {
 	}
 	for from := int64(0); from < p.Bytes(); {
 		place := r.place()
-		n := int64(copy(r.bytes[place:], p.bytes[from:from+p.fits(from, r.Size()-place)]))
+		n := p.fits(from, r.Size()-place)
+		p.copyTo(r.bytes[place:place+n], int(from))
 		from += n
 		r.written += uint64(n)
 		if from < p.Bytes() {
 			r.pad()
 		}
 	}
+	p.stale = false
 	return r.written, nil
 }
 
