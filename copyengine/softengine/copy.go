@@ -31,12 +31,21 @@ func (e *Engine) copy(w *sdma.Window) error {
 
 func (e *Engine) moveRows(dst, src []byte, w *sdma.Window) error {
 	from, to := int64(0), int64(0)
-	for range w.Height {
-		if err := e.move(dst[to:to+w.Width], src[from:from+w.Width]); err != nil {
-			return err
+	for left := w.Height; left > 0; {
+		if w.Width >= int64(e.budget) { // a row, or what is left of the budget, needs a yield
+			if err := e.move(dst[to:to+w.Width], src[from:from+w.Width]); err != nil {
+				return err
+			}
+			from, to, left = from+w.SrcPitch, to+w.DstPitch, left-1
+			continue
 		}
-		from += w.SrcPitch
-		to += w.DstPitch
+		rows := min(left, (int64(e.budget)-1)/w.Width)
+		for range rows {
+			copy(dst[to:to+w.Width], src[from:from+w.Width])
+			from, to = from+w.SrcPitch, to+w.DstPitch
+		}
+		e.budget -= int(rows * w.Width)
+		left -= rows
 	}
 	return nil
 }
