@@ -109,9 +109,9 @@ func TestAProducerThatWaitsBeforeItHasMarkedEverythingIsNamed(t *testing.T) {
 			err = g.script(h, 1, func(prog *kernels.Program) {
 				l := prog.On(0)
 				g.fill(l, 0, 1)
+				g.fill(l, 1, 1) // nothing may write once Close sends the chunk as it stands
 				l.Mark(p.FirstChunk())
 				l.Wait(2*(1-r.ID()) + 1) // the other's second chunk
-				g.fill(l, 1, 1)
 				l.Mark(p.FirstChunk() + 1)
 			})
 			if err != nil {
