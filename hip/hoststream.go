@@ -206,6 +206,11 @@ func (t *Thread) NArg() int { return len(t.args) }
 // until the thread ends, and the offset of addr in it. The error is an
 // *AddressError.
 func (t *Thread) Resolve(addr uint64, n int64) (*Memory, int64, error) {
+	for _, m := range t.held {
+		if off, holds := m.Offset(addr, n); holds {
+			return m, off, nil
+		}
+	}
 	m, off, err := Resolve(addr, n)
 	if err == nil {
 		t.held = append(t.held, m)
@@ -226,12 +231,14 @@ func (t *Thread) Bytes(addr uint64, n int64) []byte {
 // Word is the word at addr, which stays mapped until the thread ends. An
 // address outside registered memory, or not a multiple of 8, fails the kernel.
 func (t *Thread) Word(addr uint64) *Word {
-	m, w, err := ResolveWord(addr)
+	if addr&7 != 0 {
+		t.Fail(&AddressError{Addr: addr, Bytes: 8, Unaligned: true})
+	}
+	m, off, err := t.Resolve(addr, 8)
 	if err != nil {
 		t.Fail(err)
 	}
-	t.held = append(t.held, m)
-	return w
+	return m.Word(off)
 }
 
 // Context ends when the kernel must: everything that waits in a kernel waits

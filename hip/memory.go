@@ -119,12 +119,18 @@ func (m *Memory) Free() {
 // go of it soon.
 func (m *Memory) Freed() bool { return m.freed.Load() }
 
+// Offset is where [addr, addr+n) begins in m, if m is live and holds all of it.
+func (m *Memory) Offset(addr uint64, n int64) (off int64, holds bool) {
+	off = int64(addr - m.addr)
+	return off, off >= 0 && n >= 0 && off < m.size && n <= m.size-off && !m.Freed()
+}
+
 // Resolve finds the mapped allocation that holds [addr, addr+n) and holds it:
 // the caller ends with Release on the Memory it returns. The error is an
 // *AddressError when no live allocation holds all of the bytes.
 func Resolve(addr uint64, n int64) (*Memory, int64, error) {
-	if m := space.find(addr); m != nil && n >= 0 {
-		if off := int64(addr - m.addr); n <= m.Size()-off && m.Hold() {
+	if m := space.find(addr); m != nil {
+		if off, holds := m.Offset(addr, n); holds && m.Hold() {
 			return m, off, nil
 		}
 	}

@@ -19,6 +19,7 @@ type Waiter struct {
 	n       int
 	polls   bool
 	pause   pause
+	shy     int // waits that are not to spin
 	timed   bool
 	written atomic.Int64 // when a watched word was first written, if timed
 }
@@ -128,24 +129,26 @@ func (w *Waiter) Park(ctx context.Context) error {
 		w.pause.wait()
 		return nil
 	}
+	done := ctx.Done()
+	if done == nil { // a plain receive costs less than a select
+		<-w.ch
+		return nil
+	}
 	select {
 	case <-w.ch:
 		return nil
-	case <-ctx.Done():
+	case <-done:
 		return context.Cause(ctx)
 	}
 }
 
-// Await waits until ready(word's value) holds or ctx ends. It looks for a few
-// microseconds, giving way to other goroutines, and then parks w, which must
-// watch nothing and may be woken early by Wake: stop, if not nil, is asked
-// after every wake-up and ends the wait when it returns an error.
+// Await waits until ready(word's value) holds or ctx ends. It spins, and then
+// parks w, which must watch nothing and may be woken early by Wake: stop, if
+// not nil, is asked before every park and ends the wait when it returns an
+// error.
 func (w *Waiter) Await(ctx context.Context, word *Word, ready func(uint64) bool, stop func() error) error {
-	for range spinLooks {
-		if ready(word.Load()) {
-			return nil
-		}
-		runtime.Gosched()
+	if w.Spin(func() bool { return ready(word.Load()) }) {
+		return nil
 	}
 	w.Watch(word)
 	defer w.Unwatch()
@@ -164,9 +167,39 @@ func (w *Waiter) Await(ctx context.Context, word *Word, ready func(uint64) bool,
 	}
 }
 
-// spinLooks is how often Await looks before it parks: with a yield of 50 to
-// 200 ns after each look, a few microseconds at most.
-const spinLooks = 16
+// Spin looks for a few microseconds whether ready holds, giving way to other
+// goroutines between two looks, and reports whether it came to hold. Where
+// giving way takes long, others want the processor, and who spins would queue
+// up behind them, while who is parked runs as soon as it is woken: then the
+// waiter's next waits do not spin.
+func (w *Waiter) Spin(ready func() bool) bool {
+	if ready() {
+		return true
+	}
+	if w.shy > 0 {
+		w.shy--
+		return false
+	}
+	began := Clock()
+	runtime.Gosched()
+	if Clock()-began > longYield {
+		w.shy = shyWaits
+		return ready()
+	}
+	for range spinLooks {
+		if ready() {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+const (
+	spinLooks = 16      // with a yield of 50 to 200 ns after each, a few microseconds
+	longYield = 1000000 // ns; a goroutine that computes keeps the processor for 10 ms
+	shyWaits  = 100
+)
 
 // The parking lot: watches by the address of their word. A writer that finds a
 // bucket's count at zero goes on without the lock; since the count is raised

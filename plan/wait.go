@@ -3,7 +3,6 @@ package plan
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/triggeredplans/sluice/hip"
@@ -56,31 +55,29 @@ func (p *Plan) observe(took time.Duration, err error) {
 
 // wait looks at what must hold in the order in which it comes true.
 func (p *Plan) wait(ctx context.Context) error {
-	s, me := p.shared, p.rank.ID()
-	round := p.Round()
+	s, round := p.shared, p.Round()
 	if err := p.inject(inject.Wait); err != nil {
 		return err
 	}
 	if err := p.awaitLaunches(ctx, round); err != nil {
 		return err
 	}
-	for c := p.first; c < p.first+len(p.own); c++ {
-		if err := p.await(ctx, round, &p.tables[me], c, kernels.GateReady); err != nil {
+	if err := p.awaitChunks(ctx, round, p.mine(), p, kernels.GateReady); err != nil {
+		return err
+	}
+	for _, o := range s.parts {
+		if o == p {
+			continue
+		}
+		if err := p.awaitChunks(ctx, round, &p.tables[o.rank.ID()], p, kernels.GateArrival); err != nil {
 			return err
 		}
 	}
-	for peer := range p.tables {
-		for c := p.first; peer != me && c < p.first+len(p.own); c++ {
-			if err := p.await(ctx, round, &p.tables[peer], c, kernels.GateArrival); err != nil {
-				return err
-			}
-		}
-	}
-	for c := range s.chunks {
-		if s.chunks[c].owner == me {
+	for _, o := range s.parts {
+		if o == p {
 			continue
 		}
-		if err := p.await(ctx, round, &p.tables[me], c, kernels.GateArrival); err != nil {
+		if err := p.awaitChunks(ctx, round, p.mine(), o, kernels.GateArrival); err != nil {
 			return err
 		}
 	}
@@ -101,16 +98,10 @@ func (p *Plan) wait(ctx context.Context) error {
 // mine is the rank's own table.
 func (p *Plan) mine() *table { return &p.tables[p.rank.ID()] }
 
-// looks is how often a wait looks before it parks, giving way in between.
-const looks = 16
-
 // awaitLaunches waits until everything launched on the rank has ended.
 func (p *Plan) awaitLaunches(ctx context.Context, round uint64) error {
-	for range looks {
-		if p.rank.Idle() {
-			return p.alarm(round)
-		}
-		runtime.Gosched()
+	if p.waiter.Spin(p.rank.Idle) {
+		return p.alarm(round)
 	}
 	defer p.waiter.Unwatch()
 	for {
@@ -128,13 +119,22 @@ func (p *Plan) awaitLaunches(ctx context.Context, round uint64) error {
 	}
 }
 
+// awaitChunks waits until a field of the gate rows of owner's chunks in t has
+// come to round. The last chunk comes first, since it is the last to arrive:
+// those before it then take a look each and no wake-up.
+func (p *Plan) awaitChunks(ctx context.Context, round uint64, t *table, owner *Plan, field int64) error {
+	for c := owner.first + len(owner.own) - 1; c >= owner.first; c-- {
+		if err := p.await(ctx, round, t, c, field); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // await waits until a field of chunk c's gate row in t has come to round.
 func (p *Plan) await(ctx context.Context, round uint64, t *table, c int, field int64) error {
-	for range looks {
-		if reached(t.load(c, field), round) {
-			return nil
-		}
-		runtime.Gosched()
+	if p.waiter.Spin(func() bool { return reached(t.load(c, field), round) }) {
+		return nil
 	}
 	p.watchFaults()
 	t.mem.Watch(p.waiter, t.gate(c, field))

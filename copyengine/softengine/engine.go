@@ -31,8 +31,6 @@ type Config struct {
 // Engine executes one queue's packets on a goroutine of its own.
 type Engine struct {
 	config   Config
-	ctx      context.Context
-	cancel   context.CancelFunc
 	stopping atomic.Bool
 	ended    chan struct{}
 	fault    atomic.Pointer[FaultError]
@@ -68,9 +66,7 @@ func Start(c Config) (*Engine, error) {
 }
 
 func newEngine(c Config) *Engine {
-	e := &Engine{config: c, ended: make(chan struct{}), waiter: hip.NewTimedWaiter(), budget: pieceBytes, yield: runtime.Gosched}
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	return e
+	return &Engine{config: c, ended: make(chan struct{}), waiter: hip.NewTimedWaiter(), budget: pieceBytes, yield: runtime.Gosched}
 }
 
 // Stop ends the engine and waits until it has ended: at once if it is parked,
@@ -78,7 +74,7 @@ func newEngine(c Config) *Engine {
 // at may be done in part. Stopping twice has no effect.
 func (e *Engine) Stop() {
 	e.stopping.Store(true)
-	e.cancel()
+	e.waiter.Wake()
 	<-e.ended
 }
 
@@ -133,10 +129,9 @@ func (e *Engine) awaitDoorbell(at uint64) (uint64, error) {
 	bell := e.config.Doorbell.Load()
 	if bell == at {
 		e.now = 0
-		e.releaseAll()
-		rung := func(v uint64) bool { return v != at }
-		if e.waiter.Await(e.ctx, e.config.Doorbell, rung, nil) != nil {
-			return 0, errStopped
+		e.gate.release()
+		if err := e.await(e.config.Doorbell, func(v uint64) bool { return v != at }); err != nil {
+			return 0, err
 		}
 		bell = e.config.Doorbell.Load()
 	}
@@ -169,6 +164,20 @@ func (e *Engine) step(at, bell uint64) error {
 	}
 	e.counters.packets.Add(1)
 	return nil
+}
+
+// await waits until ready holds of word. Before it parks it lets go of all
+// memory but the gate's. The error is errStopped.
+func (e *Engine) await(word *hip.Word, ready func(uint64) bool) error {
+	return e.waiter.Await(context.Background(), word, ready, func() error {
+		if e.stopping.Load() {
+			return errStopped
+		}
+		e.src.release()
+		e.dst.release()
+		e.signal.release()
+		return nil
+	})
 }
 
 func (e *Engine) releaseAll() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/triggeredplans/sluice/copyengine/sdma"
@@ -169,7 +170,9 @@ func TestStopEndsAnIdleAParkedACopyingAndAFaultedEngine(t *testing.T) {
 			e.yield = func() {
 				if pieces++; pieces == 3 {
 					close(started)
-					<-e.ctx.Done()
+					for !e.stopping.Load() {
+						runtime.Gosched()
+					}
 				}
 			}
 		})

@@ -51,23 +51,18 @@ func (e *Engine) poll(p *sdma.Poll) error {
 		e.opened = e.clock()
 		return nil
 	}
-	e.counters.waitBegins()
+	e.counters.waitBegins(e.clock())
 	defer func() {
-		e.now = e.counters.waitEnds()
 		if e.opened = e.waiter.WrittenAt(); e.opened == 0 {
-			e.opened = e.now
+			e.opened = hip.Clock()
 		}
+		e.now = 0
+		e.counters.waitEnds(e.opened)
 	}()
 	if p.Retries != sdma.RetryForever {
 		return e.retry(word, open, int(p.Retries))
 	}
-	for _, h := range []*hold{&e.src, &e.dst, &e.signal} {
-		h.release()
-	}
-	if e.waiter.Await(e.ctx, word, open, nil) != nil {
-		return errStopped
-	}
-	return nil
+	return e.await(word, open)
 }
 
 // retry looks again as often as the packet says, at most 4094 times: too few

@@ -3,15 +3,19 @@ package softengine
 import "github.com/triggeredplans/sluice/hip"
 
 // hold is the allocation that packets reached last in one role. It is held
-// while it is here, so that packets which stay in one allocation neither search
-// for it nor touch its count.
-type hold struct{ memory *hip.Memory }
+// while packets stay in it, so that they neither search for it nor touch its
+// count; once let go of it is still remembered.
+type hold struct {
+	memory *hip.Memory
+	held   bool
+}
 
 // reach finds the allocation of [addr, addr+n) and the offset in it.
 func (h *hold) reach(addr uint64, n int64) (*hip.Memory, int64, error) {
-	if m := h.memory; m != nil && !m.Freed() {
-		if off := addr - m.Addr(); off < uint64(m.Size()) && uint64(n) <= uint64(m.Size())-off {
-			return m, int64(off), nil
+	if m := h.memory; m != nil {
+		if off, holds := m.Offset(addr, n); holds && (h.held || m.Hold()) {
+			h.held = true
+			return m, off, nil
 		}
 	}
 	h.release()
@@ -19,7 +23,7 @@ func (h *hold) reach(addr uint64, n int64) (*hip.Memory, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	h.memory = m
+	h.memory, h.held = m, true
 	return m, off, nil
 }
 
@@ -42,8 +46,8 @@ func (h *hold) word(addr uint64) (*hip.Word, int, error) {
 }
 
 func (h *hold) release() {
-	if h.memory != nil {
+	if h.held {
 		h.memory.Release()
-		h.memory = nil
+		h.held = false
 	}
 }

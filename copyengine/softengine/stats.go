@@ -33,23 +33,20 @@ type counters struct {
 	gateWait, delivery histogram.Histogram
 }
 
-func (c *counters) waitBegins() {
+func (c *counters) waitBegins(now int64) {
 	c.mu.Lock()
-	c.since = hip.Clock()
+	c.since = now
 	c.mu.Unlock()
 	c.waits.Add(1)
 }
 
-// waitEnds returns the time.
-func (c *counters) waitEnds() int64 {
-	now := hip.Clock()
+func (c *counters) waitEnds(now int64) {
 	c.mu.Lock()
-	waited := now - c.since
+	waited := max(0, now-c.since)
 	c.waited += waited
 	c.since = 0
 	c.mu.Unlock()
 	c.gateWait.Observe(time.Duration(waited))
-	return now
 }
 
 func (c *counters) timeWaited() time.Duration {
