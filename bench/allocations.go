@@ -21,7 +21,7 @@ func allocations(s *suite) error {
 		if err != nil {
 			return err
 		}
-		name := fmt.Sprintf("%d ranks, %d chunks each", c.ranks, c.chunks)
+		name := fmt.Sprintf("%d ranks × %s", c.ranks, count(c.chunks, "chunk"))
 		if err := s.emit(s.result(name, "allocations per round", each).atMost(0)); err != nil {
 			return err
 		}

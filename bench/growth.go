@@ -50,7 +50,7 @@ func growths(s *suite) []growthOf {
 func (s *suite) roundCase(ranks, chunks int) growthCase {
 	sh := shape{ranks: ranks, bytes: int64(chunkBytes * chunks), chunks: chunks}
 	return growthCase{float64(ranks * (ranks - 1) * chunks), func() (took []float64, err error) {
-		w, err := s.planned(ranks, sh.total(), sh.schedule)
+		w, err := s.wornIn(sh)
 		if err != nil {
 			return nil, err
 		}

@@ -4,37 +4,50 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 )
 
 // memory is what a queue, a rank and a plan take: on the Go heap, and in
-// resident pages of everything. A ring is 8 MiB that become resident as the
-// ring is written for the first time; here it has been written to the end.
+// resident pages, which those of the Go heap are among. A ring is mapped whole
+// and becomes resident as it is written for the first time.
 func memory(s *suite) error {
-	const ranks = 8
-	alone, err := s.worldMemory(1, 0)
-	if err != nil {
-		return err
-	}
-	full, err := s.worldMemory(ranks, 0)
-	if err != nil {
-		return err
-	}
+	ranks := pick(s, 4, 16, 32)
+	queues := ranks * (ranks - 1)
 	chunks := pick(s, 16, 1000, 1000)
-	withPlan, err := s.worldMemory(ranks, chunks)
-	if err != nil {
-		return err
-	}
-	const queues = ranks * (ranks - 1)
-	queue := full.minus(alone.times(ranks)).times(1.0 / queues)
-	plan := withPlan.minus(full).times(1.0 / float64(ranks*chunks))
-	for _, part := range []struct {
-		name string
-		use  usage
-	}{{"a rank, without its heap", alone}, {"a queue that has not been used", queue}, {fmt.Sprintf("a plan, per chunk, with %d peers", ranks-1), plan}} {
-		if err := s.emit(s.result(part.name, "KiB of Go heap", []float64{part.use.heap / 1024})); err != nil {
+	var rank, queue, plan []usage
+	for range pick(s, 1, 5, 5) {
+		alone, err := s.worldMemory(1, 0)
+		if err != nil {
 			return err
 		}
-		if err := s.emit(s.result(part.name, "KiB resident", []float64{part.use.resident / 1024})); err != nil {
+		full, err := s.worldMemory(ranks, 0)
+		if err != nil {
+			return err
+		}
+		planned, err := s.worldMemory(4, chunks)
+		if err != nil {
+			return err
+		}
+		bare, err := s.worldMemory(4, 0)
+		if err != nil {
+			return err
+		}
+		rank = append(rank, alone)
+		queue = append(queue, full.minus(alone.times(float64(ranks))).times(1/float64(queues)))
+		plan = append(plan, planned.minus(bare).times(1/float64(4*chunks)))
+	}
+	for _, part := range []struct {
+		name string
+		uses []usage
+	}{{"a rank, without its heap", rank}, {"a queue before its first round", queue}, {"a chunk of a plan of 4 ranks", plan}} {
+		heap, resident := make([]float64, len(part.uses)), make([]float64, len(part.uses))
+		for i, u := range part.uses {
+			heap[i], resident[i] = u.heap/1024, u.resident/1024
+		}
+		if err := s.emit(s.result(part.name, "KiB of Go heap", heap)); err != nil {
+			return err
+		}
+		if err := s.emit(s.result(part.name, "KiB resident", resident)); err != nil {
 			return err
 		}
 	}
@@ -48,10 +61,9 @@ func (u usage) minus(o usage) usage { return usage{u.heap - o.heap, u.resident -
 
 func (u usage) times(f float64) usage { return usage{u.heap * f, u.resident * f} }
 
-// used is what the process uses after a collection.
+// used is what the process uses after everything free has been given back.
 func used() (usage, error) {
-	runtime.GC()
-	runtime.GC() // what the first one left to finalizers
+	debug.FreeOSMemory()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	statm, err := os.ReadFile("/proc/self/statm")
@@ -62,10 +74,7 @@ func used() (usage, error) {
 	if _, err := fmt.Sscan(string(statm), &size, &resident); err != nil {
 		return usage{}, err
 	}
-	// The heap's pages come and go as the collector likes; what lies outside it
-	// does not.
-	outside := resident*float64(os.Getpagesize()) - float64(m.HeapSys-m.HeapReleased)
-	return usage{float64(m.HeapAlloc), outside + float64(m.HeapAlloc)}, nil
+	return usage{float64(m.HeapAlloc), resident * float64(os.Getpagesize())}, nil
 }
 
 // worldMemory is what a world takes, with a plan if it has chunks.
@@ -75,7 +84,7 @@ func (s *suite) worldMemory(ranks, chunks int) (u usage, err error) {
 		return usage{}, err
 	}
 	sh := shape{ranks: ranks, bytes: int64(chunkBytes * chunks), chunks: chunks}
-	w, err := s.open(ranks, 1<<20+2*sh.total()+int64(256*ranks*chunks))
+	w, err := s.open(ranks, 1<<20+2*sh.total()+int64(256*ranks*chunks), 0)
 	if err != nil {
 		return usage{}, err
 	}

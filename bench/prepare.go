@@ -28,7 +28,7 @@ func (l load) String() string {
 	if l.alone {
 		kind += " in chunks of 1"
 	}
-	return fmt.Sprintf("%d %s × %d peers", l.regions, kind, l.peers)
+	return fmt.Sprintf("%d %s × %s", l.regions, kind, count(l.peers, "peer"))
 }
 
 // packets is the bytes of the packets for one peer.
@@ -110,21 +110,22 @@ func prepare(s *suite) error {
 
 // preparing is what a NextRound takes of rank 0, beside memcpy and in seconds.
 func (s *suite) preparing(l load) (ratio, took []float64, err error) {
-	w, err := s.planned(l.peers+1, l.bytes(), l.schedule)
+	ring := int64(copyengine.DefaultRingBytes)
+	if l.packets() < 64<<10 { // it would take long to write such a ring to its end
+		ring = 128 << 10
+	}
+	w, err := s.plannedOn(ring, l.peers+1, l.bytes(), l.schedule)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer w.shut(&err)
-	n := 5
-	copies := newPacketCopies(l)
-	for range 2 * copyengine.DefaultRingBytes / l.packets() / int64(n) { // until every page of the rings is there
-		if l.packets() < 64<<10 { // too small for a new page to matter
-			break
-		}
-		if _, err := w.preparation(n); err != nil {
+	const n = 5
+	if s.scope > brief {
+		if _, err := w.preparation(int(ring/l.packets()) + 1); err != nil { // every page of the rings is there now
 			return nil, nil, err
 		}
 	}
+	copies := newPacketCopies(l, ring)
 	samples, err := takeTurns(4*s.turns(),
 		func() (float64, error) { return w.preparation(n) },
 		func() (float64, error) { return copies.mean(n), nil })
@@ -177,14 +178,13 @@ type packetCopies struct {
 	at      int
 }
 
-func newPacketCopies(l load) *packetCopies {
+func newPacketCopies(l load, ringBytes int64) *packetCopies {
 	c := &packetCopies{}
 	for range l.peers {
-		packets, ring := make([]byte, l.packets()), make([]byte, copyengine.DefaultRingBytes)
+		packets, ring := make([]byte, l.packets()), make([]byte, ringBytes)
 		for i := range packets {
 			packets[i] = byte(i)
 		}
-		copy(ring, packets)
 		for i := range ring {
 			ring[i] = byte(i)
 		}

@@ -11,8 +11,8 @@ func rounds(s *suite) error {
 	for _, ranks := range pick(s, []int{2, 4}, []int{2, 4, 8, 16}, []int{2, 4, 8, 16}) {
 		for _, chunks := range []int{1, 64} {
 			sh := shape{ranks: ranks, bytes: int64(chunkBytes * chunks), chunks: chunks}
-			name := fmt.Sprintf("%d ranks, %d chunks each", ranks, chunks)
-			ratio, took, err := s.besideSkeleton(sh)
+			name := fmt.Sprintf("%d ranks × %s", ranks, count(chunks, "chunk"))
+			ratio, took, err := s.besideSkeleton(sh, s.wornIn)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -28,13 +28,19 @@ func rounds(s *suite) error {
 			}
 		}
 	}
-	return nil
+	ratio, _, err := s.besideSkeleton(shape{ranks: 4, bytes: chunkBytes, chunks: 1}, func(sh shape) (*world, error) {
+		return s.planned(sh.ranks, sh.total(), sh.schedule)
+	})
+	if err != nil {
+		return err
+	}
+	return s.emit(s.result("4 ranks × 1 chunk, new rings of 8 MiB", "×skeleton", ratio))
 }
 
 // besideSkeleton is how long a round takes, in times of a skeleton's and in
 // seconds.
-func (s *suite) besideSkeleton(sh shape) (ratio, took []float64, err error) {
-	w, err := s.planned(sh.ranks, sh.total(), sh.schedule)
+func (s *suite) besideSkeleton(sh shape, open func(shape) (*world, error)) (ratio, took []float64, err error) {
+	w, err := open(sh)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,6 +45,14 @@ func verdict(r *result) string {
 	return ""
 }
 
+// count is so many of something, in words.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // digits shows three digits of v, and all of those before the point.
 func digits(v float64) string {
 	switch a := math.Abs(v); {

@@ -20,8 +20,7 @@ const (
 	idleTime      = time.Millisecond
 )
 
-// trigger measures on rank 0, whose kernel marks a chunk and waits until it
-// has arrived at rank 1.
+// trigger has rank 0's kernel mark a chunk and rank 1's wait for its arrival.
 func trigger(s *suite) (err error) {
 	chunks := shape{bytes: triggerBytes * triggerChunks, chunks: triggerChunks}.schedule(0)
 	w, err := s.planned(2, triggerBytes*triggerChunks, func(r int) schedule.Schedule {
@@ -79,43 +78,41 @@ func trigger(s *suite) (err error) {
 	return nil
 }
 
-// trigger is the median, in seconds, from the mark of a chunk to its arrival.
-// Before every mark all is idle for a while.
+// trigger is the median, in seconds, from the mark of a chunk on rank 0 to when
+// rank 1's kernel knows of its arrival. Before every mark all is idle for a
+// while.
 func (w *world) trigger(idle time.Duration, busy bool) (float64, error) {
-	var took []time.Duration
 	n := triggerChunks
 	if busy {
 		n /= 10 // each may take as long as the scheduler lets a goroutine run
 	}
-	kernel := &kernels.Kernel{Name: "trigger", Go: func(t *hip.Thread) {
+	seen := make(chan time.Time, 1)
+	took := make([]time.Duration, 0, n)
+	mark := &kernels.Kernel{Name: "trigger", Go: func(t *hip.Thread) {
 		v := kernels.NewView(t, t.Arg(0))
-		arrivals, waiter := v.PeerGates(1)+kernels.GateArrival, hip.NewWaiter()
 		if busy {
 			defer keepBusy()()
 		}
-		for c := range v.Own() {
-			arrival := t.Word(arrivals + uint64(c)*kernels.GateRow)
-			measured := c < n
-			if idle > 0 && measured {
-				time.Sleep(idle)
-			}
-			began := time.Now()
+		for c := range n {
+			time.Sleep(idle)
+			marked := time.Now()
 			v.MarkReady(c)
-			if err := waiter.Await(t.Context(), arrival, func(a uint64) bool { return a >= v.Round() }, nil); err != nil {
-				t.Fail(err)
-			}
-			if measured {
-				took = append(took, time.Since(began))
-			}
+			took = append(took, (<-seen).Sub(marked))
+		}
+		for c := n; c < triggerChunks; c++ {
+			v.MarkReady(c)
+		}
+	}}
+	see := &kernels.Kernel{Name: "see", Go: func(t *hip.Thread) {
+		v := kernels.NewView(t, t.Arg(0))
+		for c := range n {
+			v.Wait(c)
+			seen <- time.Now()
 		}
 	}}
 	err := w.Run(w.ctx, func(ctx context.Context, r *rank.Rank) error {
 		p := w.plans[r.ID()]
-		producer := markAll
-		if r.ID() == 0 {
-			producer = kernel
-		}
-		if err := start(ctx, r, p, producer); err != nil {
+		if err := start(ctx, r, p, []*kernels.Kernel{mark, see}[r.ID()]); err != nil {
 			return err
 		}
 		if err := p.Wait(ctx); err != nil {
@@ -141,8 +138,8 @@ func keepBusy() (stop func()) {
 	return func() { done.Store(true); all.Wait() }
 }
 
-// wakeReference is a parked goroutine that, woken, copies 4 KiB and wakes the
-// caller.
+// wakeReference is a parked goroutine that, woken, copies 4 KiB and wakes its
+// caller, who has parked too.
 type wakeReference struct {
 	wake, woken chan struct{}
 	dst, src    []byte
@@ -177,9 +174,7 @@ func (r *wakeReference) median(idle time.Duration, busy bool) float64 {
 	}
 	took := make([]time.Duration, n)
 	for i := range took {
-		if idle > 0 {
-			time.Sleep(idle)
-		}
+		time.Sleep(idle)
 		began := time.Now()
 		r.wake <- struct{}{}
 		<-r.woken

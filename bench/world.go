@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/kernels"
@@ -22,9 +23,10 @@ type world struct {
 	plans []*plan.Plan
 }
 
-// open makes a world on the host platform with queues of its own.
-func (s *suite) open(ranks int, heapBytes int64) (*world, error) {
-	node, err := rank.NewNode(rank.NodeConfig{})
+// open makes a world on the host platform with queues of its own, whose rings
+// have so many bytes; 0 is what they have unless a program says otherwise.
+func (s *suite) open(ranks int, heapBytes, ringBytes int64) (*world, error) {
+	node, err := rank.NewNode(rank.NodeConfig{RingBytes: ringBytes})
 	if err != nil {
 		return nil, err
 	}
@@ -54,15 +56,40 @@ func (w *world) plan(bytes int64, chunks func(rank int) schedule.Schedule) error
 // planned opens a world with a plan. Gates and handle have room beside the
 // tensor.
 func (s *suite) planned(ranks int, bytes int64, chunks func(rank int) schedule.Schedule) (*world, error) {
+	return s.plannedOn(0, ranks, bytes, chunks)
+}
+
+// plannedOn is planned with rings of so many bytes.
+func (s *suite) plannedOn(ringBytes int64, ranks int, bytes int64, chunks func(rank int) schedule.Schedule) (*world, error) {
 	n := 0
 	for r := range ranks {
 		n += len(chunks(r))
 	}
-	w, err := s.open(ranks, bytes+int64(n+ranks)*2*kernels.GateRow+1<<20)
+	w, err := s.open(ranks, bytes+int64(n+ranks)*2*kernels.GateRow+1<<20, ringBytes)
 	if err != nil {
 		return nil, err
 	}
 	if err := w.plan(bytes, chunks); err != nil {
+		w.shut(&err)
+		return nil, err
+	}
+	return w, nil
+}
+
+// wornIn is planned with rings that just hold a few rounds of so many bytes of
+// packets on each queue, and that have been written to their end: the first
+// time around, every round also pays for new pages.
+func (s *suite) wornIn(sh shape) (*world, error) {
+	packets := int64(sh.chunks) * (sdma.PollBytes + sdma.LinearBytes + sdma.AtomicBytes)
+	ring := int64(64 << 10)
+	for ring < 4*packets {
+		ring *= 2
+	}
+	w, err := s.plannedOn(ring, sh.ranks, sh.total(), sh.schedule)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.rounds(int(ring/packets) + 1); err != nil {
 		w.shut(&err)
 		return nil, err
 	}
