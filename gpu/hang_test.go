@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/heap"
 	"github.com/triggeredplans/sluice/hip"
@@ -284,6 +286,66 @@ func TestAWorldOpensAndClosesWhileAnotherWaits(t *testing.T) {
 		}
 		return errors.Join(r.Barrier(ctx), s.round(ctx, p), p.Close(ctx))
 	})
+}
+
+// Opening has idle queues wait at a gate of its own. What another world submits
+// at that moment must not come in front of it: that world's gates stay closed
+// until the opening has ended.
+func TestAWorldOpensWhileAnotherPreparesOnTheSameQueues(t *testing.T) {
+	cfg := config(t, 2)
+	cfg.HeapBytes = 1 << 20
+	const opens = 30
+	opened := make([]chan struct{}, 2) // one for each rank of the other world
+	for i := range opened {
+		opened[i] = make(chan struct{}, opens)
+	}
+	var group errgroup.Group
+	group.Go(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		for range opens {
+			w, err := rank.Open(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			for _, ch := range opened {
+				ch <- struct{}{}
+			}
+			if err := w.Close(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	run(t, cfg, func(ctx context.Context, r *rank.Rank) error {
+		s, err := newSender(ctx, r, 4, 256, 11)
+		if err != nil {
+			return err
+		}
+		p, err := plan.New(ctx, r, s.out, s.chunks)
+		if err != nil {
+			return err
+		}
+		for i := range opens {
+			select {
+			case <-opened[r.ID()]:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if err := s.round(ctx, p); err != nil {
+				return err
+			}
+			if i < opens-1 {
+				if err := p.NextRound(ctx); err != nil {
+					return err
+				}
+			}
+		}
+		return p.Close(ctx)
+	})
+	if err := group.Wait(); err != nil {
+		t.Error(err)
+	}
 }
 
 // fullGrid is more CTAs than the device runs at once.

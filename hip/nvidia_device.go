@@ -244,11 +244,7 @@ func (d *nvidiaDevice) takeStream(what string) (C.cuda_handle, error) {
 	if err := d.sound(); err != nil {
 		return nil, err
 	}
-	for _, w := range d.workers() {
-		if q, ok := w.(*nvidiaQueue); ok {
-			q.reclaim()
-		}
-	}
+	d.reclaim()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.free) == 0 {
@@ -258,6 +254,15 @@ func (d *nvidiaDevice) takeStream(what string) (C.cuda_handle, error) {
 	s := d.free[last]
 	d.free = d.free[:last]
 	return s, nil
+}
+
+// reclaim takes back the streams of closed queues that have nothing left to do.
+func (d *nvidiaDevice) reclaim() {
+	for _, w := range d.workers() {
+		if q, ok := w.(*nvidiaQueue); ok {
+			q.reclaim()
+		}
+	}
 }
 
 // began counts w among the streams in use.

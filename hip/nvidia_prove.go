@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -32,14 +31,20 @@ const (
 
 func (p *proof) run(ctx context.Context, probe *Function) error {
 	d := p.device
+	d.reclaim()
 	d.proving.Lock() // streams that are given back meanwhile wait
 	defer d.proving.Unlock()
-	queues, streams := d.idle()
-	if err := p.warmUp(ctx, streams, probe); err != nil {
+	if err := p.warmUp(ctx, probe); err != nil {
 		return err
 	}
+	// Until the proof has ended nobody else gives the device work, behind which
+	// the proof would wait for a gate that is not its own, or makes a call that
+	// would wait for the proof's.
+	d.platform.calm.Lock()
+	defer d.platform.calm.Unlock()
 	p.gate = d.words.take(probeClosed)
-	if err := p.arm(queues, streams, probe); err != nil {
+	queues, err := p.arm(probe)
+	if err != nil {
 		p.end(ctx)
 		return err
 	}
@@ -51,11 +56,11 @@ func (p *proof) run(ctx context.Context, probe *Function) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case ran != nil:
-		return &ProveError{Device: d.Name(), What: "a kernel did not run", After: proofPatience, Queues: len(queues)}
+		return &ProveError{Device: d.Name(), What: "a kernel did not run", After: proofPatience, Queues: queues}
 	case opened != nil:
 		return opened
 	case through != nil:
-		return &ProveError{Device: d.Name(), What: "a queue did not go on when its gate was opened", After: proofPatience, Queues: len(queues)}
+		return &ProveError{Device: d.Name(), What: "a queue did not go on when its gate was opened", After: proofPatience, Queues: queues}
 	}
 	return nil
 }
@@ -64,70 +69,88 @@ func (p *proof) run(ctx context.Context, probe *Function) error {
 // before it runs first.
 const warmUpPatience = 30 * time.Second
 
-// warmUp runs the kernel once while nothing waits.
-func (p *proof) warmUp(ctx context.Context, streams []*nvidiaStream, probe *Function) error {
-	ctx, cancel := context.WithTimeout(ctx, warmUpPatience)
+// warmUp runs the kernel once while nothing of the proof waits.
+func (p *proof) warmUp(ctx context.Context, probe *Function) error {
+	within, cancel := context.WithTimeout(ctx, warmUpPatience)
 	defer cancel()
-	for _, s := range streams[:min(len(streams), 1)] {
-		w := p.device.words.take(probeUnset)
-		if err := errors.Join(p.launch(s, probe, w), s.Sync(ctx)); err != nil && !errors.Is(err, ErrClosed) {
-			return err
-		}
-		p.device.words.put(w)
+	w := p.device.words.take(probeUnset)
+	s, n, err := p.first(p.launch(probe, w))
+	if err == nil && n > 0 {
+		err = s.await(within, n)
 	}
-	return nil
+	switch {
+	case err == nil:
+		p.device.words.put(w)
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case within.Err() != nil:
+		return &ProveError{Device: p.device.Name(), What: "a kernel did not run", After: warmUpPatience}
+	}
+	return err
+}
+
+// first launches on a stream that has nothing to do, if there is one, and tells
+// the number of the launch.
+func (p *proof) first(l Launch) (s *nvidiaStream, n uint64, err error) {
+	calm := &p.device.platform.calm
+	calm.Lock()
+	defer calm.Unlock()
+	for _, o := range p.device.workers() {
+		s, ok := o.(*nvidiaStream)
+		if !ok {
+			continue
+		}
+		if n, err := s.launchIfIdle(l); n > 0 || err != nil {
+			return s, n, err
+		}
+	}
+	return nil, 0, nil
 }
 
 // launch has the kernel write a word, which becomes 0: evaluate(out, steps, a,
 // b, c).
-func (p *proof) launch(s *nvidiaStream, probe *Function, w deviceWord) error {
-	return s.Launch(Launch{Func: probe, Grid: Grid{Blocks: 1, Threads: 1}, Args: []Arg{U64(w.addr), U64(1), U64(1), U64(1), U64(1)}})
+func (p *proof) launch(probe *Function, w deviceWord) Launch {
+	return Launch{Func: probe, Grid: Grid{Blocks: 1, Threads: 1}, Args: []Arg{U64(w.addr), U64(1), U64(1), U64(1), U64(1)}}
 }
 
-// idle are the streams in use that have nothing to do.
-func (d *nvidiaDevice) idle() (queues []*nvidiaQueue, streams []*nvidiaStream) {
-	for _, w := range d.workers() {
-		switch w := w.(type) {
-		case *nvidiaQueue:
-			if !w.reclaim() && w.idle() {
-				queues = append(queues, w)
-			}
-		case *nvidiaStream:
-			if w.Idle() && w.Err() == nil {
-				streams = append(streams, w)
-			}
-		}
-	}
-	return queues, streams
-}
-
-// arm has every queue wait at the gate, and then launches a kernel on every
-// stream.
-func (p *proof) arm(queues []*nvidiaQueue, streams []*nvidiaStream, probe *Function) error {
+// arm has every queue that has nothing to do wait at the gate, and then launches
+// a kernel on every such stream. It reports how many queues wait.
+func (p *proof) arm(probe *Function) (queues int, err error) {
 	d := p.device
-	for _, q := range queues {
+	workers := d.workers()
+	for _, o := range workers {
+		q, ok := o.(*nvidiaQueue)
+		if !ok || !q.idle() {
+			continue
+		}
 		w := d.words.take(probeClosed)
 		p.through = append(p.through, w)
 		if err := d.checkFor("queue "+q.name, C.cuda_wait(d.c, q.stream, C.cuda_ptr(p.gate.addr), probeOpen)); err != nil {
-			return err
+			return queues, err
 		}
+		queues++
 		if err := d.checkFor("queue "+q.name, C.cuda_write(d.c, q.stream, C.cuda_ptr(w.addr), probeOpen)); err != nil {
-			return err
+			return queues, err
 		}
 	}
-	for _, s := range streams {
+	for _, o := range workers {
+		s, ok := o.(*nvidiaStream)
+		if !ok {
+			continue
+		}
 		w := d.words.take(probeUnset)
-		err := p.launch(s, probe, w)
+		n, err := s.launchIfIdle(p.launch(probe, w))
 		switch {
-		case errors.Is(err, ErrClosed): // its world is closing
-			d.words.put(w)
 		case err != nil:
-			return err
-		default:
+			return queues, err
+		case n > 0:
 			p.ran = append(p.ran, w)
+		default:
+			d.words.put(w)
 		}
 	}
-	return nil
+	return queues, nil
 }
 
 func (p *proof) await(ctx context.Context, words []deviceWord, done func(uint64) bool) error {

@@ -66,20 +66,54 @@ func (s *nvidiaStream) busy() string {
 // Launch implements Stream. It fails with a *LaunchError, a *RoomError, or what
 // the driver says.
 func (s *nvidiaStream) Launch(l Launch) error {
-	refuse := func(format string, args ...any) error {
-		return &LaunchError{Device: s.device.Name(), Kernel: l.Func.Name, Why: fmt.Sprintf(format, args...)}
+	f, args, err := s.checked(&l)
+	if err != nil {
+		return err
 	}
+	s.device.platform.calm.RLock()
+	defer s.device.platform.calm.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.launch(l, f, args)
+}
+
+// launchIfIdle is Launch for who holds the platform's calm. It returns how many
+// launches the stream has had with this one, or 0 if it was left alone: it has
+// something to do, is closed, or has failed.
+func (s *nvidiaStream) launchIfIdle(l Launch) (n uint64, err error) {
+	f, args, err := s.checked(&l)
+	if err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.err != nil || s.ended.Load() < s.launched {
+		return 0, nil
+	}
+	if err := s.launch(l, f, args); err != nil {
+		return 0, err
+	}
+	return s.launched, nil
+}
+
+func (s *nvidiaStream) refused(l *Launch, format string, args ...any) error {
+	return &LaunchError{Device: s.device.Name(), Kernel: l.Func.Name, Why: fmt.Sprintf(format, args...)}
+}
+
+// checked compares a launch with what its kernel takes, and fills in what it
+// leaves open.
+func (s *nvidiaStream) checked(l *Launch) (*nvidiaFunction, []C.uint64_t, error) {
 	f, ok := l.Func.code.(*nvidiaFunction)
 	switch {
 	case !ok:
-		return refuse("it is not loaded; take it from a module that the device has loaded")
+		return nil, nil, s.refused(l, "it is not loaded; take it from a module that the device has loaded")
 	case f.device != s.device:
-		return refuse("it was loaded on %s", f.device.Name())
+		return nil, nil, s.refused(l, "it was loaded on %s", f.device.Name())
 	case l.Grid.Blocks < 1 || l.Grid.Threads < 0 || l.Grid.Threads > f.threads:
-		return refuse("its grid has %d CTAs of %d threads; there is at least one CTA, and the kernel allows %d threads", l.Grid.Blocks, l.Grid.Threads, f.threads)
+		return nil, nil, s.refused(l, "its grid has %d CTAs of %d threads; there is at least one CTA, and the kernel allows %d threads", l.Grid.Blocks, l.Grid.Threads, f.threads)
 	}
 	if why := f.checkArgs(l.Args); why != "" {
-		return refuse("%s", why)
+		return nil, nil, s.refused(l, "%s", why)
 	}
 	if l.Grid.Threads == 0 {
 		l.Grid.Threads = min(mostThreads, f.threads)
@@ -88,17 +122,18 @@ func (s *nvidiaStream) Launch(l Launch) error {
 	for i, a := range l.Args {
 		args[i] = C.uint64_t(a.Bits)
 	}
-	s.device.platform.calm.RLock()
-	defer s.device.platform.calm.RUnlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	return f, args, nil
+}
+
+// launch is called under the stream's lock.
+func (s *nvidiaStream) launch(l Launch, f *nvidiaFunction, args []C.uint64_t) error {
 	switch {
 	case s.closed:
 		return fmt.Errorf("launch of %s on %s: %w", l.Func.Name, s.device.Name(), ErrClosed)
 	case s.err != nil:
 		return s.err
 	case len(s.running) == mostLaunches:
-		return refuse("%d launches are under way on the stream, the most that it takes; wait for some with Sync", mostLaunches)
+		return s.refused(&l, "%d launches are under way on the stream, the most that it takes; wait for some with Sync", mostLaunches)
 	}
 	if l.Grid.Waits {
 		release, err := s.hold(f, l)
@@ -203,6 +238,11 @@ func (s *nvidiaStream) Sync(ctx context.Context) error {
 	s.mu.Lock()
 	upTo := s.launched
 	s.mu.Unlock()
+	return s.await(ctx, upTo)
+}
+
+// await waits until so many launches have ended.
+func (s *nvidiaStream) await(ctx context.Context, upTo uint64) error {
 	if s.ended.Load() < upTo {
 		w := NewWaiter()
 		if err := w.Await(ctx, s.ended.Word, func(v uint64) bool { return v >= upTo }, s.Err); err != nil {
@@ -241,8 +281,7 @@ func (s *nvidiaStream) Close(ctx context.Context) error {
 	if given {
 		return nil
 	}
-	w := NewWaiter()
-	err := w.Await(ctx, s.ended.Word, func(v uint64) bool { return v >= upTo }, s.Err)
+	err := s.await(ctx, upTo)
 	if err != nil && s.Err() == nil {
 		s.end()
 		return &StuckError{Device: s.device.Name(), What: "kernel " + s.Running(), Err: err}
