@@ -187,6 +187,12 @@ byte closeFirst = 255;  /* the plan that all close first */
 
 /* ---- rules, and the mutations that drop them ---- */
 
+#ifdef OPEN_FIRST /* the first of a chunk's writers opens its gate */
+#define Opens(p,c) (plan[p].writers[c] == Marks(c)*(Goal(Round(p,c))-1)+1)
+#else
+#define Opens(p,c) (plan[p].writers[c] == Marks(c)*Goal(Round(p,c)))
+#endif
+
 #ifdef IGNORE_EXTRA /* Wait does not count marks */
 #define ExtraMarks(p,r) false
 #else
@@ -320,7 +326,7 @@ inline Count(p, c) {
 	Require("no kernel marks in memory that is freed", !(plan[p].freed & Bit(Owner(c))));
 	plan[p].writers[c]++;
 	if
-	:: plan[p].writers[c] == Marks(c)*Goal(Round(p,c)) ->
+	:: Opens(p,c) ->
 #ifdef MARK_OPENS /* fewer states: count and store are one step */
 		StoreReady(p, c)
 #else
