@@ -85,6 +85,7 @@ func dieAnywhere(ctx context.Context, a *actor) error {
 	if a.v.ranks == 1 && way == "return" {
 		way = "error"
 	}
+	a.brief = way == "return"
 	err := a.goOn(ctx, func(i int) error {
 		if a.id != victim || i != when {
 			return nil
