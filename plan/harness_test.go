@@ -21,7 +21,14 @@ import (
 	"github.com/triggeredplans/sluice/schedule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		for _, d := range dirs {
+			_ = os.RemoveAll(d)
+		}
+		os.Exit(status)
+	}))
+}
 
 // platform is where the tests run; SLUICE_PLATFORM chooses.
 var platform = cmp.Or(os.Getenv("SLUICE_PLATFORM"), "host")
