@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/triggeredplans/sluice/hip/internal/rocm"
 )
@@ -25,7 +26,15 @@ type amdModule struct {
 type amdFunction struct {
 	device  *amdDevice
 	rocm    rocm.Function
-	threads int // most that a CTA may have
+	threads int          // most that a CTA may have
+	shared  atomic.Int64 // bytes of dynamic shared memory that a CTA has
+}
+
+// share implements sharer. The driver compares the size with the device's when
+// the kernel is launched.
+func (f *amdFunction) share(bytes int) error {
+	f.shared.Store(int64(bytes))
+	return nil
 }
 
 // Load implements Device.

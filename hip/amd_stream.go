@@ -90,7 +90,7 @@ func (s *amdStream) launch(f *amdFunction, l Launch) error {
 	if err != nil {
 		return err
 	}
-	if err = d.rocm.Launch(d.index, f.rocm, l.Grid.Blocks, l.Grid.Threads, s.stream, packArgs(l.Args)); err == nil {
+	if err = d.rocm.Launch(d.index, f.rocm, l.Grid.Blocks, l.Grid.Threads, int(f.shared.Load()), s.stream, packArgs(l.Args)); err == nil {
 		err = d.rocm.Record(d.index, event, s.stream)
 	}
 	if err != nil {

@@ -43,6 +43,7 @@ typedef struct {
     X(module_unload, "cuModuleUnload", (cuda_handle))                                                      \
     X(module_function, "cuModuleGetFunction", (cuda_handle *, cuda_handle, const char *))                  \
     X(function_attribute, "cuFuncGetAttribute", (int *, int, cuda_handle))                                 \
+    X(function_set_attribute, "cuFuncSetAttribute", (cuda_handle, int, int))                               \
     X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *, cuda_handle, int, size_t))         \
     X(launch, "cuLaunchKernel",                                                                            \
       (cuda_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cuda_handle, void **, void **))
@@ -247,13 +248,21 @@ int cuda_parameters(const cuda_device *d, cuda_handle function, unsigned char *s
     return n;
 }
 
-static cuda_result occupancy(const cuda_device *d, cuda_handle function, int threads, int *blocks) {
-    CALL(d->api, occupancy, (blocks, function, threads, 0));
+static cuda_result share(const cuda_device *d, cuda_handle function, int shared) {
+    enum { max_dynamic_shared = 8 };
+    CALL(d->api, function_set_attribute, (function, max_dynamic_shared, shared));
     return ok;
 }
 
-cuda_result cuda_occupancy(const cuda_device *d, cuda_handle function, int threads, int *blocks) {
-    IN(d, occupancy(d, function, threads, blocks));
+cuda_result cuda_share(const cuda_device *d, cuda_handle function, int shared) { IN(d, share(d, function, shared)); }
+
+static cuda_result occupancy(const cuda_device *d, cuda_handle function, int threads, int shared, int *blocks) {
+    CALL(d->api, occupancy, (blocks, function, threads, shared));
+    return ok;
+}
+
+cuda_result cuda_occupancy(const cuda_device *d, cuda_handle function, int threads, int shared, int *blocks) {
+    IN(d, occupancy(d, function, threads, shared, blocks));
 }
 
 static cuda_result stream_create(const cuda_device *d, cuda_handle *out) {
@@ -276,17 +285,18 @@ cuda_result cuda_stream_query(const cuda_device *d, cuda_handle stream, int look
 }
 
 static cuda_result launch(const cuda_device *d, cuda_handle stream, cuda_handle function, unsigned blocks,
-                          unsigned threads, uint64_t *args, int nargs, cuda_ptr ended, uint64_t count) {
+                          unsigned threads, unsigned shared, uint64_t *args, int nargs, cuda_ptr ended,
+                          uint64_t count) {
     void *params[nargs + 1];
     for (int i = 0; i < nargs; i++) params[i] = &args[i];
-    CALL(d->api, launch, (function, blocks, 1, 1, threads, 1, 1, 0, stream, params, NULL));
+    CALL(d->api, launch, (function, blocks, 1, 1, threads, 1, 1, shared, stream, params, NULL));
     CALL(d->api, write_wide, (stream, ended, count, 0));
     return ok;
 }
 
 cuda_result cuda_launch(const cuda_device *d, cuda_handle stream, cuda_handle function, unsigned blocks, unsigned threads,
-                        uint64_t *args, int nargs, cuda_ptr ended, uint64_t count) {
-    IN(d, launch(d, stream, function, blocks, threads, args, nargs, ended, count));
+                        unsigned shared, uint64_t *args, int nargs, cuda_ptr ended, uint64_t count) {
+    IN(d, launch(d, stream, function, blocks, threads, shared, args, nargs, ended, count));
 }
 
 enum { unified = 4 }; /* memory that its address tells the place of */

@@ -85,7 +85,9 @@ cuda_result cuda_function(const cuda_device *d, cuda_handle module, const char *
 /* How many parameters a function has, with their sizes; -1 if the driver cannot
  * tell. */
 int cuda_parameters(const cuda_device *d, cuda_handle function, unsigned char *sizes, int most);
-cuda_result cuda_occupancy(const cuda_device *d, cuda_handle function, int threads, int *blocks);
+/* Lets each CTA of the function have so many bytes of dynamic shared memory. */
+cuda_result cuda_share(const cuda_device *d, cuda_handle function, int shared);
+cuda_result cuda_occupancy(const cuda_device *d, cuda_handle function, int threads, int shared, int *blocks);
 
 cuda_result cuda_stream_create(const cuda_device *d, cuda_handle *out);
 /* CUDA_NOT_READY while something on the stream has not ended. It asks again up
@@ -94,7 +96,7 @@ cuda_result cuda_stream_query(const cuda_device *d, cuda_handle stream, int look
 
 /* A launch, and then the write of count to the word at ended. */
 cuda_result cuda_launch(const cuda_device *d, cuda_handle stream, cuda_handle function, unsigned blocks, unsigned threads,
-                        uint64_t *args, int nargs, cuda_ptr ended, uint64_t count);
+                        unsigned shared, uint64_t *args, int nargs, cuda_ptr ended, uint64_t count);
 
 /* rows of width bytes from src to dst. */
 cuda_result cuda_copy(const cuda_device *d, cuda_handle stream, cuda_ptr dst, size_t dst_pitch, cuda_ptr src,

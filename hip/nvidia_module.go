@@ -46,8 +46,9 @@ type nvidiaFunction struct {
 	sizes   []byte
 	known   bool // sizes are those of the arguments
 
-	mu  sync.Mutex
-	fit map[int]int // CTAs that the device runs at once, by their threads
+	mu     sync.Mutex
+	shared int         // bytes of dynamic shared memory that a CTA has
+	fit    map[int]int // CTAs that the device runs at once, by their threads
 }
 
 // mostParameters is more than a kernel has: they take 32 KiB at most.
@@ -122,11 +123,33 @@ func (f *nvidiaFunction) fits(threads int) (int, error) {
 		return n, nil
 	}
 	var blocks C.int
-	if err := f.device.check(C.cuda_occupancy(f.device.c, f.c, C.int(threads), &blocks)); err != nil {
+	if err := f.device.check(C.cuda_occupancy(f.device.c, f.c, C.int(threads), C.int(f.shared), &blocks)); err != nil {
 		return 0, err
 	}
 	f.fit[threads] = int(blocks) * f.device.units
 	return f.fit[threads], nil
+}
+
+// share implements sharer.
+func (f *nvidiaFunction) share(bytes int) error {
+	d := f.device
+	return d.platform.calmly("giving a kernel shared memory", d.Name(), func() error {
+		if err := d.check(C.cuda_share(d.c, f.c, C.int(bytes))); err != nil {
+			return err
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.shared = bytes
+		clear(f.fit)
+		return nil
+	})
+}
+
+// dynamic is how many bytes of dynamic shared memory a CTA has.
+func (f *nvidiaFunction) dynamic() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.shared
 }
 
 // checkArgs compares arguments with the kernel's parameters, where the driver

@@ -143,7 +143,7 @@ func (s *nvidiaStream) launch(l Launch, f *nvidiaFunction, args []C.uint64_t) er
 		l.Done = both(release, l.Done)
 	}
 	r := C.cuda_launch(s.device.c, s.stream, f.c, C.uint(l.Grid.Blocks), C.uint(l.Grid.Threads),
-		&args[0], C.int(len(l.Args)), C.cuda_ptr(s.ended.addr), C.uint64_t(s.launched+1))
+		C.uint(f.dynamic()), &args[0], C.int(len(l.Args)), C.cuda_ptr(s.ended.addr), C.uint64_t(s.launched+1))
 	if err := s.device.checkFor("kernel "+l.Func.Name, r); err != nil {
 		if l.Grid.Waits {
 			s.device.releaseHold(s)

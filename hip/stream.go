@@ -37,6 +37,21 @@ type Function struct {
 	code any // what a device has loaded; nil on the host platform
 }
 
+// sharer is a device's kernel that may have dynamic shared memory.
+type sharer interface{ share(bytes int) error }
+
+// Share gives each CTA of the kernel's launches so many bytes of dynamic shared
+// memory (AMD's LDS), besides what its code declares. Call it before the first
+// launch. The error is ErrNoModules for a Go function, a *BusyError while the
+// device works, or what the driver says of a size that the device does not have.
+func (f *Function) Share(bytes int) error {
+	s, ok := f.code.(sharer)
+	if !ok {
+		return ErrNoModules
+	}
+	return s.share(bytes)
+}
+
 // Grid is the shape of a launch.
 type Grid struct {
 	Blocks  int // CTAs ("programs"), at least 1

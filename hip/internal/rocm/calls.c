@@ -121,10 +121,10 @@ int rocm_most_threads(rocm *r, int device, void *function, int *threads) {
     return r->hip.FuncGetAttribute(threads, HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function);
 }
 
-int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, void *stream, void *args,
-                size_t bytes) {
+int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, unsigned shared, void *stream,
+                void *args, size_t bytes) {
     ON(device);
     /* HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END */
     void *extra[] = {(void *)1, args, (void *)2, &bytes, (void *)3};
-    return r->hip.ModuleLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, stream, NULL, extra);
+    return r->hip.ModuleLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared, stream, NULL, extra);
 }

@@ -167,12 +167,13 @@ func (l *Libraries) MostThreads(device int, f Function) (int, error) {
 	return int(n), err
 }
 
-// Launch runs a kernel behind what is on the stream. args is the arguments as
-// the kernel has them in memory.
-func (l *Libraries) Launch(device int, f Function, blocks, threads int, s Stream, args []byte) error {
+// Launch runs a kernel behind what is on the stream, with so many bytes of
+// dynamic shared memory for each CTA. args is the arguments as the kernel has
+// them in memory.
+func (l *Libraries) Launch(device int, f Function, blocks, threads, shared int, s Stream, args []byte) error {
 	var p unsafe.Pointer
 	if len(args) > 0 {
 		p = unsafe.Pointer(&args[0])
 	}
-	return l.hip("hipModuleLaunchKernel", device, C.rocm_launch(l.c, C.int(device), f.p, C.unsigned(blocks), C.unsigned(threads), s.p, p, C.size_t(len(args))))
+	return l.hip("hipModuleLaunchKernel", device, C.rocm_launch(l.c, C.int(device), f.p, C.unsigned(blocks), C.unsigned(threads), C.unsigned(shared), s.p, p, C.size_t(len(args))))
 }

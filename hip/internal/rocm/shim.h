@@ -186,8 +186,8 @@ int rocm_module(rocm *r, int device, const void *image, void **module);
 int rocm_unload(rocm *r, int device, void *module);
 int rocm_function(rocm *r, int device, void *module, const char *name, void **function);
 int rocm_most_threads(rocm *r, int device, void *function, int *threads);
-int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, void *stream, void *args,
-                size_t bytes);
+int rocm_launch(rocm *r, int device, void *function, unsigned blocks, unsigned threads, unsigned shared, void *stream,
+                void *args, size_t bytes);
 
 /* ---- Queues. ---- */
 

@@ -405,6 +405,12 @@ int cuFuncGetParamInfo(handle f, size_t i, size_t *offset, size_t *size) {
     *size = 8;
     return OK;
 }
+int cuFuncSetAttribute(handle, int attribute, int value) {
+    ENTER;
+    quiesce("cuFuncSetAttribute");
+    enum { max_dynamic_shared = 8, most = 227 * 1024 };
+    return attribute == max_dynamic_shared && value >= 0 && value <= most ? OK : INVALID;
+}
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, handle, int, size_t) {
     *n = 8;
     return OK;
