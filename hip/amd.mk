@@ -3,23 +3,30 @@
 EMULATED := internal/fakerocm
 AMD_WAYS := hsa kfd
 AMD_DEVICES := 2 4 8
-AMD_TESTS ?= ./plan ./rank
+AMD_PACKAGES := ./hip ./copyengine ./rank ./plan
 AMD_RUNS := all_gather broadcast put_quiet sdma_probe
 
-.PHONY: amd-tests amd-check
+.PHONY: amd-tests amd-matrix amd-check
 
-# amd-tests runs, from the same source as for the host, the tests of plans and
-# ranks and the examples on 2, 4 and 8 emulated devices, for both ways of making
-# queues.
-# Under the race detector it sees the Go side: C memory it cannot watch.
-amd-tests: amd-check
-	@set -e; for n in $(AMD_DEVICES); do for way in $(AMD_WAYS); do \
-	  echo "amd-tests: $$n devices, queues by $$way"; \
-	  eval "$$($(GO) run ./$(EMULATED)/env -devices $$n -way $$way)"; \
-	  SLUICE_PLATFORM=amd $(GO) test -count=1 -timeout $(TIMEOUT) $(AMD_TESTS); \
-	  for e in $(AMD_RUNS); do $(GO) run ./examples/$$e -platform amd -ranks $$n -json; done; \
-	done; done
-	eval "$$($(GO) run ./$(EMULATED)/env -devices 4)" && SLUICE_PLATFORM=amd $(GO) test -race -timeout $(TIMEOUT) ./plan ./rank
+# amd_on runs a command with $(1) emulated devices, queues made by $(2).
+amd_on = echo "amd: $(1) devices, queues by $(2)" && eval "$$($(GO) run ./$(EMULATED)/env -devices $(1) -way $(2))"
+
+# amd-tests is what CI runs: every test of the packages that meet the platform,
+# from the same source as for the host, on 4 devices under the race detector,
+# those of ranks and plans on 2 and 8 and for both ways of making queues, and the
+# examples on 8. The race detector sees Go's memory; amd-check watches C's.
+amd-tests: compiler amd-check
+	@$(call amd_on,4,hsa) && $(GO) test -race -count=1 -timeout $(TIMEOUT) $(AMD_PACKAGES) ./examples/...
+	@set -e; for on in "2 hsa" "2 kfd" "4 kfd" "8 hsa" "8 kfd"; do set -- $$on; \
+	  $(call amd_on,$$1,$$2); $(GO) test -count=1 -timeout $(TIMEOUT) ./rank ./plan; done
+	@set -e; $(call amd_on,8,kfd); for e in $(AMD_RUNS); do $(GO) run ./examples/$$e -ranks 8 -json; done
+
+# amd-matrix runs all of the packages' tests for every number of devices and
+# both ways, with the race detector and without: half an hour.
+amd-matrix: compiler amd-check
+	@set -e; for n in $(AMD_DEVICES); do for way in $(AMD_WAYS); do for race in "" -race; do \
+	  $(call amd_on,$$n,$$way); $(GO) test $$race -count=1 -timeout $(TIMEOUT) $(FLAGS) $(AMD_PACKAGES) ./examples/...; \
+	done; done; done
 
 # amd-check has the address, leak and undefined-behaviour sanitizers watch the C
 # code of both sides, the shim and the emulated ROCm. (The thread sanitizer knows

@@ -293,7 +293,7 @@ func TestAMissingLibraryIsSaidInOneLine(t *testing.T) {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestAMissingLibraryIsSaidInOneLine$")
-	cmd.Env = append(os.Environ(), "SLUICE_TEST_MISSING=1", hip.CUDASetting+"=/nowhere/libcuda.so", hip.PlatformSetting+"=")
+	cmd.Env = append(os.Environ(), "SLUICE_TEST_MISSING=1", hip.CUDASetting+"=/nowhere/libcuda.so", hip.ROCmSetting+"=/nowhere", hip.PlatformSetting+"=")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)

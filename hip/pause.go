@@ -26,10 +26,16 @@ const (
 )
 
 // punctually locks the goroutine to a thread that sleeps no longer than it is
-// told to. The thread ends with the goroutine.
+// told to, until leisurely is called: a goroutine that ends while it is locked
+// takes its thread with it, and the next one has to be made.
 func punctually() {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // else its pauses are longer
+}
+
+func leisurely() {
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // what it was
+	runtime.UnlockOSThread()
 }
 
 func (p *pause) wait() {

@@ -52,7 +52,7 @@ func TestTheResultCountsWhatWasSent(t *testing.T) {
 	var got result
 	program(new(gather)).JSON(t, "-ranks 8 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", &got)
 	want := result{
-		Example: "all_gather", Platform: "host", Ranks: 8, Rounds: 5, Rows: 40, Cols: 72,
+		Example: "all_gather", Platform: exampletest.Platform(), Ranks: 8, Rounds: 5, Rows: 40, Cols: 72,
 		ChunksPerRank: 3, CopiesPerRound: 8 * 7 * 4, Figures: example.Figures{Bytes: 8 * 7 * 40 * 72 * example.Elem, SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true},
 	}
 	if got != want {
@@ -176,7 +176,7 @@ func TestStaleBytesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := program(&gather{node: node}).With("-ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
+	o := program(&gather{node: node}).With("-platform host -ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
 	o.Failed(t, 1, name, "wrong bytes")
 	var r result
 	if o.Decode(t, &r); r.AllRight {
@@ -189,7 +189,7 @@ func TestWithoutJSONAPersonReadsWhatHappens(t *testing.T) {
 	if o.Code != 0 {
 		t.Fatalf("status %d: %s", o.Code, o.Err)
 	}
-	for _, part := range []string{"3 ranks", "2 rounds", "host platform", "bytes sent per round", "time per round", "GB/s", "every byte verified    true"} {
+	for _, part := range []string{"3 ranks", "2 rounds", exampletest.Platform() + " platform", "bytes sent per round", "time per round", "GB/s", "every byte verified    true"} {
 		if !strings.Contains(o.Stdout, part) {
 			t.Errorf("it does not say %q:\n%s", part, o.Stdout)
 		}

@@ -45,7 +45,7 @@ func TestTheResultCountsWhatTheRootSent(t *testing.T) {
 	var got result
 	program(&broadcast{node: exampletest.Node(t)}).JSON(t, "-ranks 5 -root 2 -rows 40 -cols 72 -tile 16x32 -programs 4 -rounds 5", &got)
 	want := result{
-		Example: "broadcast", Platform: "host", Ranks: 5, Root: 2, Rounds: 5, Rows: 40, Cols: 72,
+		Example: "broadcast", Platform: exampletest.Platform(), Ranks: 5, Root: 2, Rounds: 5, Rows: 40, Cols: 72,
 		Chunks: 3, CopiesPerRound: 4 * 4, Figures: example.Figures{Bytes: 4 * 40 * 72 * example.Elem, SecondsPer: got.SecondsPer, GBytesPer: got.GBytesPer, AllRight: true},
 	}
 	if got != want {
@@ -111,7 +111,7 @@ func TestStaleBytesAreFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := program(&broadcast{node: node}).With("-ranks 3 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
+	o := program(&broadcast{node: node}).With("-platform host -ranks 3 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
 	o.Failed(t, 1, name, "rank 2 has")
 	var r result
 	if o.Decode(t, &r); r.AllRight {
@@ -135,7 +135,7 @@ func TestOnlyTheRootSends(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := program(&broadcast{node: node}).With("-ranks 3 -root 1 -rows 32 -cols 32 -tile 16x16 -rounds 3"); o.Code != 0 {
+	if o := program(&broadcast{node: node}).With("-platform host -ranks 3 -root 1 -rows 32 -cols 32 -tile 16x16 -rounds 3"); o.Code != 0 {
 		t.Fatal(o.Err)
 	}
 	if from[0] || from[2] {
@@ -145,7 +145,7 @@ func TestOnlyTheRootSends(t *testing.T) {
 
 func TestWithoutJSONAPersonReadsWhatHappens(t *testing.T) {
 	o := program(&broadcast{node: exampletest.Node(t)}).With("-ranks 3 -root 1 -rows 64 -cols 64 -tile 16x16 -rounds 2")
-	for _, part := range []string{"rank 1 of 3 sends 64x64", "2 rounds", "host platform", "bytes sent per round", "time per round", "every byte verified    true"} {
+	for _, part := range []string{"rank 1 of 3 sends 64x64", "2 rounds", exampletest.Platform() + " platform", "bytes sent per round", "time per round", "every byte verified    true"} {
 		if !strings.Contains(o.Stdout, part) {
 			t.Errorf("it does not say %q:\n%s%s", part, o.Stdout, o.Err)
 		}

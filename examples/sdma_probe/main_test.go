@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -103,7 +102,6 @@ func TestBadFlagsEndWithOneClearLineAndStatus2(t *testing.T) {
 }
 
 func TestTheProcessEndsWithTheStatusOfTheRun(t *testing.T) {
-	os.Unsetenv("SLUICE_PLATFORM")
 	exampletest.Status(t, "-platform host -ranks 2 -rounds 1", 0)
 	exampletest.Status(t, "-bytes 1", 2)
 }

@@ -2,6 +2,7 @@ package exampletest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/rank"
 )
@@ -30,6 +32,9 @@ func (p Program) With(args string) Outcome {
 	code := example.Run(context.Background(), p.Name, p.What, strings.Fields(args), &stdout, &stderr, p.Flags, p.Run)
 	return Outcome{code, stdout.String(), stderr.String()}
 }
+
+// Platform is where programs run unless -platform says otherwise.
+func Platform() string { return cmp.Or(os.Getenv(hip.PlatformSetting), "host") }
 
 // JSON is With and -json, which must succeed; it reads the result into to.
 func (p Program) JSON(t *testing.T, args string, to any) {
