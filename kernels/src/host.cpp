@@ -1,5 +1,6 @@
 // The built-in kernels on the host's threads: one thread of the system for
-// each thread of the grid, and a barrier per CTA that ThreadSanitizer knows.
+// each thread of the grid, kept for the next one, and a barrier per CTA that
+// ThreadSanitizer knows.
 #include "builtin.cpp"
 
 #include "host.h"
@@ -80,56 +81,138 @@ struct Place {
 
 static thread_local Place place;
 
-// Start holds a grid's threads back until all of them exist.
-class Start {
+// Finish lets a launch wait for the last of its threads.
+class Finish {
   public:
-    bool wait() {
-        std::unique_lock<std::mutex> lock(mutex);
-        turn.wait(lock, [&] { return decided; });
-        return go;
-    }
-    void decide(bool verdict) {
+    explicit Finish(size_t threads) : left(threads) {}
+
+    void one() {
         std::lock_guard<std::mutex> lock(mutex);
-        decided = true;
-        go = verdict;
+        if (--left == 0) turn.notify_all();
+    }
+    void wait() {
+        std::unique_lock<std::mutex> lock(mutex);
+        turn.wait(lock, [&] { return left == 0; });
+    }
+
+  private:
+    std::mutex mutex;
+    std::condition_variable turn;
+    size_t left;
+};
+
+// Part is what one thread does in a grid.
+struct Part {
+    const Kernel *kernel;
+    const word *args;
+    Place here;
+    Finish *finish;
+
+    void run() const {
+        place = here;
+        try {
+            kernel->call(kernel->function, args);
+        } catch (Abandoned) {
+        }
+        finish->one();
+    }
+};
+
+// Worker is a thread of the system that runs a part, then waits for the next: to
+// make a thread takes longer than most parts do.
+class Worker {
+  public:
+    Worker() { std::thread([this] { work(); }).detach(); }
+
+    // give hands the worker a part; one without a kernel ends it.
+    void give(const Part &next) {
+        std::lock_guard<std::mutex> lock(mutex);
+        part = next;
+        given = true;
         turn.notify_all();
     }
 
   private:
     std::mutex mutex;
     std::condition_variable turn;
-    bool decided = false, go = false;
+    Part part;
+    bool given = false;
+
+    void work() {
+        while (take()) part.run();
+        delete this;
+    }
+
+    bool take() {
+        std::unique_lock<std::mutex> lock(mutex);
+        turn.wait(lock, [&] { return given; });
+        given = false;
+        return part.kernel != nullptr;
+    }
 };
 
-static void run(const Kernel &kernel, const word *args, Place here, Start &start) {
-    if (!start.wait()) return;
-    place = here;
-    try {
-        kernel.call(kernel.function, args);
-    } catch (Abandoned) {
-    }
-}
-
-static int launch(const Kernel &kernel, unsigned blocks, unsigned threads, const word *args) {
-    Start start;
-    std::vector<std::unique_ptr<Cta>> ctas;
-    std::vector<std::thread> all;
-    int result = SLUICE_HOST_OK;
-    try {
-        for (unsigned b = 0; b < blocks; b++) {
-            ctas.emplace_back(new Cta(threads));
-            for (unsigned t = 0; t < threads; t++)
-                all.emplace_back(run, std::cref(kernel), args, Place{b, blocks, t, threads, ctas[b].get()},
-                                 std::ref(start));
+// Crew is the workers that have nothing to do.
+class Crew {
+  public:
+    // take returns workers, of which some are new.
+    std::vector<Worker *> take(size_t n) {
+        std::vector<Worker *> taken;
+        try {
+            while (taken.size() < n) taken.push_back(next());
+        } catch (const std::system_error &) {
+            put(taken);
+            throw;
         }
-    } catch (const std::system_error &) {
-        result = SLUICE_HOST_THREADS;
+        return taken;
     }
-    start.decide(result == SLUICE_HOST_OK);
-    for (std::thread &t : all) t.join();
+
+    void put(const std::vector<Worker *> &workers) {
+        std::lock_guard<std::mutex> lock(mutex);
+        for (Worker *w : workers)
+            if (idle.size() < most)
+                idle.push_back(w);
+            else
+                w->give(Part{});
+    }
+
+  private:
+    static const size_t most = 512; // that are kept
+    std::mutex mutex;
+    std::vector<Worker *> idle;
+
+    Worker *next() {
+        std::lock_guard<std::mutex> lock(mutex);
+        if (idle.empty()) return new Worker;
+        Worker *w = idle.back();
+        idle.pop_back();
+        return w;
+    }
+};
+
+// The crew is never destroyed: its workers wait in it while the process ends.
+static Crew &crew = *new Crew;
+
+// launch runs a grid once all of its threads exist.
+static int launch(const Kernel &kernel, unsigned blocks, unsigned threads, const word *args) {
+    size_t n = size_t(blocks) * threads;
+    std::vector<Worker *> workers;
+    try {
+        workers = crew.take(n);
+    } catch (const std::system_error &) {
+        return SLUICE_HOST_THREADS;
+    }
+    Finish finish(n);
+    std::vector<std::unique_ptr<Cta>> ctas;
+    for (unsigned b = 0; b < blocks; b++) ctas.emplace_back(new Cta(threads));
+    for (size_t i = 0; i < n; i++) {
+        unsigned b = unsigned(i / threads), t = unsigned(i % threads);
+        workers[i]->give(Part{&kernel, args, Place{b, blocks, t, threads, ctas[b].get()}, &finish});
+    }
+    finish.wait();
+    crew.put(workers);
     for (std::unique_ptr<Cta> &cta : ctas)
-        if (!cta->ended_well()) result = SLUICE_HOST_TRAPPED;
-    return result;
+        if (!cta->ended_well()) return SLUICE_HOST_TRAPPED;
+    return SLUICE_HOST_OK;
 }
 
 } // namespace host
