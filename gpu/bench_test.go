@@ -4,10 +4,8 @@ package gpu
 
 import (
 	"context"
-
 	"fmt"
 	"math"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -54,7 +52,7 @@ func newLane(tb testing.TB, bytes int64, chunks int) *lane {
 	check(err)
 	l.stream, err = l.dev.NewStream()
 	check(err)
-	l.hand, err = handcuda.Open(os.Getenv(hip.CUDASetting), 0)
+	l.hand, err = handcuda.Open(library(), 0)
 	check(err)
 	l.node, err = copyengine.NewNode(copyengine.Config{})
 	check(err)

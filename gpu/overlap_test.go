@@ -4,7 +4,6 @@ package gpu
 
 import (
 	"context"
-
 	"testing"
 	"time"
 
@@ -62,7 +61,6 @@ func handle(l *lane, round uint64, off int64) hip.Arg {
 type byHand struct {
 	*lane
 	at int64 // of handle and script behind the gates
-
 }
 
 func newByHand(t *testing.T) *byHand {

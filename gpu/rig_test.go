@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,9 @@ var real = func() bool {
 	}
 	return !strings.Contains(os.Getenv(hip.CUDASetting), "fakecuda")
 }()
+
+// library is the driver's.
+func library() string { return cmp.Or(os.Getenv(hip.CUDASetting), "libcuda.so.1") }
 
 // device is the first GPU, or the test is skipped.
 func device(t testing.TB) hip.CopyDevice {
@@ -125,6 +129,11 @@ func (s *sender) produce(p *plan.Plan, h plan.Handle) error {
 		}
 		prog.On(0).Mark(p.FirstChunk() + c)
 	}
+	return s.launch(h, prog)
+}
+
+// launch launches a program of one CTA; h is a plan's handle or 0.
+func (s *sender) launch(h any, prog *kernels.Program) error {
 	words := prog.Words()
 	if len(words) > programWords {
 		return fmt.Errorf("a program of %d words has no room", len(words))

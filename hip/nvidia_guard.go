@@ -22,21 +22,29 @@ func (d *nvidiaDevice) guard() {
 func (d *nvidiaDevice) keepGuard() {
 	ticks := time.NewTicker(guardEvery)
 	defer ticks.Stop()
-	for idle := 0; idle < guardIdle; {
+	lost := false
+	for idle := 0; idle < guardIdle && !lost; {
 		<-ticks.C
 		idle++
-		for _, w := range d.workers() {
-			if w.busy() != "" {
-				idle = 0
-				w.examine()
-			}
+		lost = d.sound() != nil // and then everybody hears of it in this round
+		if d.examine() {
+			idle = 0
 		}
 	}
 	d.guarded.Store(false)
-	for _, w := range d.workers() { // that began between the last look and now
+	if !lost && len(d.busy()) > 0 { // what began between the last look and now
+		d.guard()
+	}
+}
+
+// examine asks about all streams that have work, and reports whether there are
+// any.
+func (d *nvidiaDevice) examine() (any bool) {
+	for _, w := range d.workers() {
 		if w.busy() != "" {
-			d.guard()
-			return
+			any = true
+			w.examine()
 		}
 	}
+	return any
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -22,6 +23,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if platform == "nvidia" {
+		flag.Parse()
+		flag.Set("test.parallel", "1") // worlds side by side want more streams than a device has
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
 		for _, d := range dirs {
 			_ = os.RemoveAll(d)

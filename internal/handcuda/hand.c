@@ -22,6 +22,17 @@ static int (*wait_value)(void *, uint64_t, uint32_t, unsigned), (*write_value)(v
 static int (*copy)(uint64_t, uint64_t, size_t, void *), (*copy_rectangle)(const rectangle *, void *);
 static void *context;
 
+int hand_start(const char *library) {
+    void *lib = dlopen(library, RTLD_NOW);
+    if (!lib) return -1;
+    int (*init)(unsigned);
+    *(void **)&init = dlsym(lib, "cuInit");
+    *(void **)&retain = dlsym(lib, "cuDevicePrimaryCtxRetain");
+    if (!init || !retain) return -2;
+    int e = init(0);
+    return e ? e : retain(&context, 0);
+}
+
 int hand_open(const char *library, int device) {
     void *lib = dlopen(library, RTLD_NOW);
     if (!lib) return -1;

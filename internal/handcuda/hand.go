@@ -30,6 +30,16 @@ type Chunk struct {
 // Stream is a stream of the driver's.
 type Stream struct{ c unsafe.Pointer }
 
+// Start starts the driver and makes a context on the first device.
+func Start(library string) error {
+	name := C.CString(library)
+	defer C.free(unsafe.Pointer(name))
+	if e := C.hand_start(name); e != 0 {
+		return fmt.Errorf("handcuda: starting %s: %d", library, e)
+	}
+	return nil
+}
+
 // Open makes a stream on a device.
 func Open(library string, device int) (*Stream, error) {
 	name := C.CString(library)

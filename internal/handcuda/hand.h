@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* hand_start starts the driver, as a program may have done before anybody sets
+ * anything. */
+int hand_start(const char *library);
+
 /* hand_open returns an error, or 0. */
 int hand_open(const char *library, int device);
 int hand_stream(void **stream);

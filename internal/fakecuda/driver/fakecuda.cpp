@@ -19,6 +19,8 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include "host.h"
 
 using std::chrono::microseconds;
@@ -37,6 +39,11 @@ const seconds patience(5);
 
 std::mutex driver;           // the driver's one lock
 std::atomic<int> sticky(OK); // the error that every call returns once there is one
+
+// A device has so many connections, as they are set when the driver starts. With
+// as many streams waiting at gates, no kernel runs.
+int connections = 0;
+std::atomic<int> waiting(0);
 
 [[noreturn]] void hang(const char *call) {
     std::fprintf(stderr, "fakecuda: %s waits for work that does not end: the process hangs\n", call);
@@ -138,16 +145,23 @@ void write_gate(address p, uint32_t v) {
     else word<uint32_t>(p).store(v);
 }
 
+// poll returns once it is so, or the device is lost.
+template <class F> void poll(F so) {
+    microseconds pause(1);
+    while (!so() && sticky == OK) {
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, microseconds(200));
+    }
+}
+
 void wait_gate(address p, uint32_t v) {
     if (!memory.holds(p, 4)) {
         sticky = ILLEGAL_ADDRESS;
         return;
     }
-    microseconds pause(1);
-    while ((int32_t)(word<uint32_t>(p).load() - v) < 0 && sticky == OK) {
-        std::this_thread::sleep_for(pause);
-        pause = std::min(2 * pause, microseconds(200));
-    }
+    waiting++;
+    poll([=] { return (int32_t)(word<uint32_t>(p).load() - v) >= 0; });
+    waiting--;
 }
 
 struct Window {
@@ -183,7 +197,11 @@ const sluice::host::Kernel *find(const char *name) {
 
 extern "C" {
 
-int cuInit(unsigned) { return OK; }
+int cuInit(unsigned) {
+    const char *n = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    if (!connections) connections = n ? std::atoi(n) : 8;
+    return OK;
+}
 int cuDriverGetVersion(int *v) {
     *v = 13000;
     return OK;
@@ -290,7 +308,10 @@ int cuStreamCreate(handle *s, unsigned) {
     *s = streams.back();
     return OK;
 }
+// While there is a file of the name that FAKECUDA_LOST gives, the device is lost.
 int cuStreamQuery(handle s) {
+    const char *lost = std::getenv("FAKECUDA_LOST");
+    if (lost && access(lost, F_OK) == 0) sticky = LAUNCH_FAILED;
     if (sticky != OK) return sticky;
     return ((Stream *)s)->idle() ? OK : NOT_READY;
 }
@@ -421,6 +442,7 @@ int cuLaunchKernel(handle f, unsigned blocks, unsigned, unsigned, unsigned threa
     std::vector<unsigned long long> args;
     for (unsigned i = 0; i < k->nargs; i++) args.push_back(*(unsigned long long *)params[i]);
     ((Stream *)s)->push(0, [=] {
+        poll([] { return waiting < connections; });
         if (sluice_host_launch(k->name, blocks, threads, args.data(), args.size()) != SLUICE_HOST_OK) sticky = LAUNCH_FAILED;
     });
     return OK;
