@@ -359,68 +359,24 @@ func fullGrid() int {
 // A producer that fills the device leaves no room for a kernel that would look
 // whether it is done, and consumers wait beside it.
 func TestAProducerThatFillsTheDeviceEndsWithConsumersOnBothRanks(t *testing.T) {
-	const rows, width = 256, 1024
 	run(t, config(t, 2), func(ctx context.Context, r *rank.Rank) error {
-		out, err := r.Zeros(ctx, heap.Uint8, 2*rows, width)
+		g, err := newGather(ctx, r, 256, 1024)
 		if err != nil {
 			return err
 		}
-		parts := make([]schedule.Schedule, 2)
-		var regions [][]kernels.Region
-		for of := range parts {
-			parts[of], err = schedule.TileChunks(out.Rows(of*rows, (of+1)*rows).Window(), schedule.Tile{Rows: 16, Cols: 128}, 8, schedule.Options{})
-			if err != nil {
-				return err
-			}
-			for _, c := range parts[of] {
-				var list []kernels.Region
-				for _, reg := range c.Regions {
-					list = append(list, kernels.Region(reg))
-				}
-				regions = append(regions, list)
-			}
-		}
-		words := kernels.ConsumerTable(regions)
-		table, err := r.Zeros(ctx, heap.Uint64, len(words))
+		p, err := plan.New(ctx, r, g.out, g.parts[r.ID()])
 		if err != nil {
 			return err
 		}
-		found, err := r.Zeros(ctx, heap.Uint64, 8)
-		if err != nil {
-			return err
-		}
-		if err := heap.Write(table, words); err != nil {
-			return err
-		}
-		side, err := r.NewStream()
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, out, parts[r.ID()])
-		if err != nil {
-			return err
-		}
-		for round := 1; ; round++ {
+		for {
 			h, err := p.Start(ctx)
 			if err != nil {
 				return err
 			}
-			w := out.Rows(r.ID()*rows, (r.ID()+1)*rows).Window()
-			err = errors.Join(
-				side.Launch(kernels.Consumer, kernels.Waits(kernels.Grid(4)), h, out, table, 9, found),
-				r.Launch(kernels.Tiled, kernels.Grid(fullGrid()), h, out, w.Offset, rows, width, w.Pitch, 16, 128, 8, 1, 9),
-				p.Wait(ctx))
-			if err != nil {
+			if err := errors.Join(g.launch(h, fullGrid()), p.Wait(ctx), g.check(h.Round())); err != nil {
 				return err
 			}
-			var row [8]uint64
-			if err := heap.Read(found, row[:]); err != nil {
-				return err
-			}
-			if row[0] != 0 || row[2] != uint64(round*len(regions)) {
-				return fmt.Errorf("round %d: %d wrong bytes in %d checks", round, row[0], row[2])
-			}
-			if round == 5 {
+			if h.Round() == 5 {
 				return p.Close(ctx)
 			}
 			if err := p.NextRound(ctx); err != nil {

@@ -157,14 +157,22 @@ func (s *sender) round(ctx context.Context, p *plan.Plan) error {
 }
 
 func (s *sender) check(round uint64) error {
+	for of := range s.Size() {
+		if err := s.checkOf(of, round); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkOf checks what one rank has sent.
+func (s *sender) checkOf(of int, round uint64) error {
 	if err := s.out.Read(s.got); err != nil {
 		return err
 	}
 	per := len(s.got) / s.Size()
-	for of := range s.Size() {
-		if n := kernels.CheckPattern(s.got[of*per:(of+1)*per], kernels.SeedOf(s.seed, of, round), uint64(of*per)); n > 0 {
-			return fmt.Errorf("rank %d, round %d: %d bytes of rank %d are wrong", s.ID(), round, n, of)
-		}
+	if n := kernels.CheckPattern(s.got[of*per:(of+1)*per], kernels.SeedOf(s.seed, of, round), uint64(of*per)); n > 0 {
+		return fmt.Errorf("rank %d, round %d: %d bytes of rank %d are wrong", s.ID(), round, n, of)
 	}
 	return nil
 }

@@ -15,28 +15,14 @@ type pause struct {
 	sleep  time.Duration
 }
 
-// Sleeping takes about 50 µs longer than asked for, which is the timer slack
-// that the system gives a thread; so the longest pause is about 100 µs. The
-// runtime's own timers are of no use here: in an idle process they are a
-// millisecond apart.
+// The system lets a thread oversleep by a slack of 50 µs, so a pause does
+// without. The runtime's own timers are of no use here: in an idle process they
+// are a millisecond apart.
 const (
 	pauseYields   = 32
 	shortestSleep = 5 * time.Microsecond
 	longestSleep  = 50 * time.Microsecond
 )
-
-// punctually locks the goroutine to a thread that sleeps no longer than it is
-// told to, until leisurely is called: a goroutine that ends while it is locked
-// takes its thread with it, and the next one has to be made.
-func punctually() {
-	runtime.LockOSThread()
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // else its pauses are longer
-}
-
-func leisurely() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) // what it was
-	runtime.UnlockOSThread()
-}
 
 func (p *pause) wait() {
 	if p.yields < pauseYields {
@@ -44,7 +30,20 @@ func (p *pause) wait() {
 		runtime.Gosched()
 		return
 	}
-	p.sleep = min(max(2*p.sleep, shortestSleep), longestSleep)
-	t := unix.NsecToTimespec(int64(p.sleep))
-	_ = unix.Nanosleep(&t, nil) // one that a signal ends is a shorter pause
+	// What one waits for comes late by about a fifth of the time so far.
+	p.sleep = min(max(p.sleep+p.sleep/4, shortestSleep), longestSleep)
+	nap(p.sleep)
+}
+
+// nap sleeps without slack, which is the thread's and is as before afterwards.
+// The goroutine keeps the thread only for the nap: while it is bound to one,
+// giving way to another goroutine takes two switches of threads.
+func nap(d time.Duration) {
+	const least, usual = 1, 0
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, least, 0, 0, 0) // else the nap is longer
+	t := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&t, nil) // one that a signal ends is shorter
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, usual, 0, 0, 0)
 }

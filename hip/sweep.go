@@ -100,8 +100,6 @@ func runSweep() { sweep.run() }
 
 // run ends when nothing is watched.
 func (s *sweeper) run() {
-	punctually()
-	defer leisurely()
 	var p pause
 	for {
 		changed, left := s.look()
