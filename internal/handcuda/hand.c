@@ -1,6 +1,7 @@
 #include "hand.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <time.h>
 
 typedef struct {
@@ -48,26 +49,35 @@ int hand_open(const char *library, int device) {
     return retain(&context, device);
 }
 
-int hand_stream(void **stream) {
-    int e = set_current(context);
-    return e ? e : create(stream, 1);
+struct hand_stream {
+    void *context, *handle;
+};
+
+int hand_stream_new(hand_stream **stream) {
+    hand_stream *s = calloc(1, sizeof *s);
+    if (!s) return -3;
+    s->context = context;
+    *stream = s;
+    int e = set_current(s->context);
+    return e ? e : create(&s->handle, 1);
 }
 
-int hand_idle(void *stream) {
-    int e = set_current(context);
-    return e ? e : query(stream);
+int hand_idle(const hand_stream *s) {
+    int e = set_current(s->context);
+    return e ? e : query(s->handle);
 }
 
-int hand_chain(void *stream, size_t n, const uint64_t *gates, const uint64_t *signals, const size_t *counts,
+int hand_chain(const hand_stream *s, size_t n, const uint64_t *gates, const uint64_t *signals, const size_t *counts,
                const uint64_t *dst, const uint64_t *src, const size_t *width, const size_t *rows, const size_t *pitch,
                uint32_t round, int64_t *ns) {
     enum { unified = 4 };
     struct timespec from, to;
-    int e = set_current(context);
+    void *stream = s->handle;
+    int e = set_current(s->context);
     clock_gettime(CLOCK_MONOTONIC, &from);
     size_t c = 0;
     for (size_t i = 0; !e && i < n; i++) {
-        e = wait_value(stream, gates[i], round, 0);
+        if (gates[i]) e = wait_value(stream, gates[i], round, 0);
         for (size_t end = c + counts[i]; !e && c < end; c++) {
             if (rows[c] == 1) {
                 e = copy(dst[c], src[c], width[c], stream);
@@ -78,7 +88,7 @@ int hand_chain(void *stream, size_t n, const uint64_t *gates, const uint64_t *si
                 e = copy_rectangle(&r, stream);
             }
         }
-        if (!e) e = write_value(stream, signals[i], round, 0);
+        if (!e && signals[i]) e = write_value(stream, signals[i], round, 0);
     }
     clock_gettime(CLOCK_MONOTONIC, &to);
     *ns = (to.tv_sec - from.tv_sec) * 1000000000ll + to.tv_nsec - from.tv_nsec;

@@ -21,14 +21,15 @@ type Copy struct {
 	Width, Rows, Pitch int
 }
 
-// Chunk is a chunk of a chain.
+// Chunk is a chunk of a chain. Without a gate it is copied at once, without a
+// signal nobody is told.
 type Chunk struct {
 	Gate, Signal uint64
 	Copies       []Copy
 }
 
 // Stream is a stream of the driver's.
-type Stream struct{ c unsafe.Pointer }
+type Stream struct{ c *C.hand_stream }
 
 // Start starts the driver and makes a context on the first device.
 func Start(library string) error {
@@ -48,7 +49,7 @@ func Open(library string, device int) (*Stream, error) {
 	if e := C.hand_open(name, C.int(device)); e != 0 {
 		return nil, fmt.Errorf("handcuda: opening %s: %d", library, e)
 	}
-	if e := C.hand_stream(&s.c); e != 0 {
+	if e := C.hand_stream_new(&s.c); e != 0 {
 		return nil, fmt.Errorf("handcuda: making a stream: %d", e)
 	}
 	return s, nil
