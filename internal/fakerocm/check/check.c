@@ -158,7 +158,7 @@ static void run_kernel(int device, const void *image) {
     uint64_t *word = memory, program[] = {1, 2, /* STORE */ 8, (uint64_t)(word + 100), 42, 0, 0, 0, 0, 0, /* END */ 0, 0, 0, 0, 0, 0, 0, 0};
     MUST(rocm_copy_rows(&r, device, (uint64_t)(word + 512), sizeof program, (uint64_t)program, sizeof program, sizeof program, 1, stream) == 0);
     uint64_t args[] = {0, (uint64_t)(word + 512)};
-    MUST(rocm_launch(&r, device, function, 1, 4, stream, args, sizeof args) == 0);
+    MUST(rocm_launch(&r, device, function, 1, 4, 0, stream, args, sizeof args) == 0);
     MUST(rocm_record(&r, device, event, stream) == 0);
     struct timespec t = {0, 100000};
     int done = HIP_ERROR_NOT_READY;
