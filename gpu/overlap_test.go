@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,22 +38,28 @@ func producer(buffer uint64, busy time.Duration, seed uint64) []uint64 {
 }
 
 // handle is one that a plan of two ranks would have on rank 0, with all chunks
-// its own, for chains made by hand.
-func handle(l *lane, round uint64, off int64) hip.Arg {
-	words := make([]uint64, kernels.HandleWords(overlapChunks)+16)
+// its own, for chains made by hand. writers are the marks that complete each.
+func handle(l *lane, round uint64, off int64, writers []int) hip.Arg {
+	tables := kernels.HandleWords(len(writers))
+	words := make([]uint64, tables+16)
 	at := l.src.Addr() + uint64(off)
-	tables := kernels.HandleWords(overlapChunks)
 	words[kernels.HandleVersion] = kernels.ABIVersion
-	words[kernels.HandleChunks], words[kernels.HandleOwn] = overlapChunks, overlapChunks
+	words[kernels.HandleChunks], words[kernels.HandleOwn] = uint64(len(writers)), uint64(len(writers))
 	words[kernels.HandleRound], words[kernels.HandleWorld] = round, 2
 	words[kernels.HandleGates] = l.gate(0)
 	words[kernels.HandleTables] = at + 8*uint64(tables)
 	words[kernels.HandleFaults] = at + 8*uint64(tables+8)
 	words[tables], words[tables+1] = l.gate(0), l.signal(0)
-	for c := range overlapChunks {
-		words[kernels.HandleChunkWords+2*c] = overlapCTAs
+	for c, n := range writers {
+		words[kernels.HandleChunkWords+2*c] = uint64(n)
 	}
 	l.check(l.src.StoreWords(off, 8, words))
+	// Marks are counted over all rounds.
+	counts := make([]uint64, len(writers))
+	for c, n := range writers {
+		counts[c] = (round - 1) * uint64(n)
+	}
+	l.check(l.src.StoreWords(l.bytes+kernels.GateWriters, wordBytes, counts))
 	return hip.U64(at)
 }
 
@@ -77,17 +84,9 @@ func (b *byHand) run(busy time.Duration, compute, copies bool) time.Duration {
 		moves = append(moves, []move{{int64(c) * overlapChunk, overlapChunk, 1, overlapChunk}})
 	}
 	l.round++
-	if compute {
-		// Marks are counted over all rounds.
-		counts := make([]uint64, overlapChunks)
-		for i := range counts {
-			counts[i] = (l.round - 1) * overlapCTAs
-		}
-		l.check(l.src.StoreWords(l.bytes+kernels.GateWriters, wordBytes, counts))
-	}
 	script := b.at + 1<<20
 	l.check(l.src.StoreWords(script, 8, producer(l.src.Addr(), busy, kernels.SeedOf(3, 0, l.round))))
-	h := handle(l, l.round, b.at)
+	h := handle(l, l.round, b.at, slices.Repeat([]int{overlapCTAs}, overlapChunks))
 	_, hand := l.chains(moves)
 	if copies {
 		l.round--

@@ -31,6 +31,9 @@ func (k *TritonKernel) Language() string { return k.d.Language }
 // Compiler is what compiled it, with its version.
 func (k *TritonKernel) Compiler() string { return k.d.Compiler }
 
+// Threads is how many threads a program has.
+func (k *TritonKernel) Threads() int { return k.d.Warps * k.d.WarpSize }
+
 // Constants are the values that it was compiled for, such as the shape of its
 // tiles.
 func (k *TritonKernel) Constants() map[string]int { return maps.Clone(k.d.Constants) }
@@ -77,7 +80,7 @@ func (k *TritonKernel) Launch(programs int, scratch *heap.Tensor, args ...any) (
 		}
 		out = append(out, scratch)
 	}
-	return hip.Grid{Blocks: programs, Threads: k.d.Warps * k.d.WarpSize}, out, nil
+	return hip.Grid{Blocks: programs, Threads: k.Threads()}, out, nil
 }
 
 // argument is a value in the size that the kernel takes it.

@@ -2,15 +2,16 @@
 
     python3 kernels/python/build.py --out kernels/python/built
 
-needs Triton 3.6 and no GPU. Each kernel and target makes three files: the
-binary (cubin or hsaco), the text that proofs read (PTX, or AMD's assembly), and
-a JSON that says how to launch it. --view names a folder whose sluice_view is
-used instead of the one beside this file.
+needs Triton 3.6 and no GPU. Each kernel and target makes a binary (cubin or
+hsaco) and a JSON that says how to launch it, and for NVIDIA the PTX that proofs
+read; AMD's binary is disassembled for them. --view names a folder whose
+sluice_view is used instead of the one beside this file.
 """
 
 import argparse
 import hashlib
 import json
+import os
 import pathlib
 import re
 import sys
@@ -95,10 +96,20 @@ def parameters(text, entry, nvidia):
     if nvidia:
         head = re.search(r"\.entry\s+" + re.escape(entry) + r"\s*\((.*?)\)", text, re.S)
         return len(re.findall(r"\.param\s", head.group(1)))
-    return len(re.findall(r"^\s*(?:- )?\.offset:", text.split("amdhsa.kernels:")[1], re.M))
+    kinds = re.findall(r"\.value_kind:\s*(\w+)", text.split("amdhsa.kernels:")[1])
+    return len([k for k in kinds if not k.startswith("hidden_")])
 
 
-def describe(kernel, compiled, files):
+def sources(view):
+    """A digest of what kernels are made from."""
+    digest = hashlib.sha256()
+    for folder in (view or HERE) / "sluice_view", HERE / "gemm":
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def describe(kernel, compiled, files, view):
     """What Go has to know."""
     import triton
 
@@ -110,7 +121,8 @@ def describe(kernel, compiled, files):
     count = parameters(compiled.asm["ptx" if nvidia else "amdgcn"], meta.name, nvidia)
     hidden = count - len(kernel.arguments)
     if not 0 <= hidden <= len(HIDDEN):
-        raise RuntimeError(f"{kernel.name} for {kernel.target} takes {count} parameters, and has {len(kernel.arguments)} arguments")
+        raise RuntimeError(f"{kernel.name} for {kernel.target} takes {count} parameters, "
+                           f"and has {len(kernel.arguments)} arguments")
     if getattr(meta, "profile_scratch_size", 0):
         raise RuntimeError(f"{kernel.name} for {kernel.target} wants scratch memory for a profiler")
     return {
@@ -120,6 +132,7 @@ def describe(kernel, compiled, files):
         "language": "gluon" if kernel.gluon else "triton",
         "compiler": f"triton {triton.__version__}",
         "command": "python3 kernels/python/build.py --out kernels/python/built",
+        "sources": sources(view),
         "warps": meta.num_warps,
         "warp_size": TARGETS[kernel.target][2],
         "shared": meta.shared,
@@ -134,18 +147,17 @@ def describe(kernel, compiled, files):
     }
 
 
-def write(kernel, compiled, out):
-    """The three files of a kernel."""
-    nvidia = kernel.target.startswith("sm_")
-    binary, text = ("cubin", "ptx") if nvidia else ("hsaco", "amdgcn")
+def write(kernel, compiled, out, view):
+    """The files of a kernel."""
+    roles = {"binary": "cubin", "text": "ptx"} if kernel.target.startswith("sm_") else {"binary": "hsaco"}
     stem = f"{kernel.name}.{kernel.target}"
     files = {}
-    for role, extension in (("binary", binary), ("text", text)):
+    for role, extension in roles.items():
         content = compiled.asm[extension]
         content = content.encode() if isinstance(content, str) else content
         (out / f"{stem}.{extension}").write_bytes(content)
         files[role] = {"file": f"{stem}.{extension}", "sha256": hashlib.sha256(content).hexdigest()}
-    description = describe(kernel, compiled, files)
+    description = describe(kernel, compiled, files, view)
     (out / f"{stem}.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
@@ -156,11 +168,12 @@ def main():
     parser.add_argument("--target", choices=TARGETS, action="append", help="only this one; may be repeated")
     parser.add_argument("--kernel", action="append", help="only this one; may be repeated")
     given = parser.parse_args()
+    os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
     sys.path[:0] = [str(p) for p in (given.view, HERE) if p]
     given.out.mkdir(parents=True, exist_ok=True)
     for kernel in kernels():
         if kernel.target in (given.target or TARGETS) and kernel.name in (given.kernel or [kernel.name]):
-            write(kernel, compile_kernel(kernel), given.out)
+            write(kernel, compile_kernel(kernel), given.out, given.view)
             print(f"{kernel.name} for {kernel.target}")
 
 

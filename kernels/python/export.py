@@ -29,10 +29,11 @@ def order_of(function, constants):
     name = definition.name
     parameters = [a.arg for a in definition.args.args]
     if parameters[:3] != ["step", "tiles_m", "tiles_n"] or set(parameters[3:]) != set(constants):
-        raise OrderError(name, definition, f"its parameters are {parameters}, want step, tiles_m, tiles_n, {list(constants)}")
+        raise OrderError(name, definition,
+                         f"its parameters are {parameters}, want step, tiles_m, tiles_n, {list(constants)}")
     lets = []
     for statement in definition.body:
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+        if isinstance(statement, ast.Assign) and [type(t) for t in statement.targets] == [ast.Name]:
             lets.append([statement.targets[0].id, expression(name, statement.value)])
         elif isinstance(statement, ast.Return) and statement is definition.body[-1]:
             return {"function": name, "constants": constants, "lets": lets, "tile": expression(name, statement.value)}

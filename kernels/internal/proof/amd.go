@@ -132,6 +132,11 @@ func (r amdRules) isMark(i instr) bool {
 // isSignal tells a store that says that data is there. Without scopes it is
 // the store that comes when data is in memory.
 func (r amdRules) isSignal(o order, i instr) bool {
+	if r.scoped && memory(i.op, "atomic_swap_x2") {
+		// Behind a mark it opens the gate; elsewhere it leaves a note that orders
+		// nothing. An atomic's sc0 asks for its result.
+		return o.added && i.has("sc1")
+	}
 	if !memory(i.op, "store") {
 		return false
 	}
@@ -141,11 +146,17 @@ func (r amdRules) isSignal(o order, i instr) bool {
 	return o.data == inMemory
 }
 
+// skips is true of branches around a region for which no lane is chosen.
+func (amdRules) skips(i instr) bool { return i.op == "s_cbranch_execz" }
+
 func (r amdRules) step(o order, i instr) (order, string) {
 	broken := ""
 	switch {
 	case i.op == "s_waitcnt" && strings.Contains(i.operands, "vmcnt(0)"):
 		o.pending = false
+		if o.told == counting {
+			o.told = counted
+		}
 		switch o.data {
 		case stored:
 			o.data = settled
@@ -184,16 +195,18 @@ func (r amdRules) step(o order, i instr) (order, string) {
 		} else if !r.system(i) {
 			broken = "a mark is not counted at system scope"
 		}
-		o.added, o.pending = true, true
+		o.added, o.pending, o.told = true, true, counting
 	case r.isSignal(o, i):
-		if o.data != inMemory {
+		switch {
+		case o.told == counted: // the mark's data was in memory
+		case o.data != inMemory:
 			broken = "a gate is opened early: " + o.data.lacks()
-		} else if o.pending {
+		case o.pending:
 			broken = "a gate is opened before the mark's count is back"
 		}
-		o.data, o.added = stored, false
+		o.data, o.added, o.told = stored, false, unmarked
 	case memory(i.op, "store"):
-		o.data, o.added = stored, false
+		o.data, o.added, o.told = stored, false, unmarked
 	case memory(i.op, "load"):
 		if r.system(i) {
 			o.read = looking

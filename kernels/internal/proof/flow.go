@@ -5,8 +5,20 @@ type order struct {
 	data    progress // of the CTA's stores towards memory
 	added   bool     // on some path: a mark was counted since
 	pending bool     // on some path: its result is outstanding
+	told    telling
 	read    reading
 }
+
+// telling is how far a mark has come that a wave counts in a region that the
+// others skip.
+type telling int
+
+const (
+	unmarked  telling = iota // on some path no wave has counted one since the last store
+	counting                 // the count is outstanding
+	counted                  // it is back: who opens the gate for it is behind it
+	elsewhere                // this wave skips the region, and opens nothing
+)
 
 // progress is how far all stores so far are on their way to memory.
 type progress int
@@ -45,6 +57,7 @@ func (o order) meet(p order) order {
 		data:    min(o.data, p.data),
 		added:   o.added || p.added,
 		pending: o.pending || p.pending,
+		told:    min(o.told, p.told),
 		read:    max(o.read, p.read),
 	}
 }
@@ -55,6 +68,9 @@ type rules interface {
 	step(o order, i instr) (after order, broken string)
 	// count adds to the report what the instruction does where o holds.
 	count(r *Report, o order, i instr)
+	// skips reports whether the branch is taken by waves that have no part in
+	// the region behind it.
+	skips(i instr) bool
 }
 
 // check follows every path through the code until nothing changes and returns
@@ -69,8 +85,11 @@ func check(c Code, by rules) (Report, error) {
 		after, _ := by.step(*at[i], c.instrs[i])
 		for _, next := range c.next(i) {
 			met := after
+			if next != i+1 && by.skips(c.instrs[i]) {
+				met.told = elsewhere
+			}
 			if at[next] != nil {
-				met = after.meet(*at[next])
+				met = met.meet(*at[next])
 				if met == *at[next] {
 					continue
 				}

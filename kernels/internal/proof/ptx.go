@@ -10,7 +10,8 @@ import (
 var (
 	ptxEntry = regexp.MustCompile(`^\s*(?:\.visible\s+)?\.entry\s+([A-Za-z_$][\w$]*)`)
 	ptxLabel = regexp.MustCompile(`^\$?[A-Za-z_][\w$]*$`)
-	ptxInstr = regexp.MustCompile(`^(?:(@!?%\w+)\s+)?([a-z][\w.:]*)\s*((?s).*)$`)
+	ptxInstr = regexp.MustCompile(`^(?:(@!?%?\w+)\s+)?([a-z][\w.:]*)\s*((?s).*)$`)
+	ptxPlace = regexp.MustCompile(`^\s*\.(loc|file)\s`)
 	ptxNames = regexp.MustCompile(`\$?[A-Za-z_][\w$]*`)
 )
 
@@ -23,10 +24,10 @@ func ParsePTX(arch, text string) ([]Code, error) {
 	for n := 1; lines.Scan(); n++ {
 		line, _, _ := strings.Cut(lines.Text(), "//")
 		if m := ptxEntry.FindStringSubmatch(line); m != nil {
-			body = &ptxBody{labels: map[string]int{}, tables: map[string][]string{}, jumps: map[int]string{}}
+			body = &ptxBody{labels: map[ptxName]int{}, tables: map[string][]string{}, jumps: map[int]ptxName{}, outer: []int{0}}
 			all = append(all, Code{Kernel: m[1], Arch: arch})
 		}
-		if body == nil || !body.read(n, line+"\n") {
+		if body == nil || ptxPlace.MatchString(line) || !body.read(n, line+"\n") {
 			continue
 		}
 		if err := body.link(arch); err != nil {
@@ -46,14 +47,32 @@ func ParsePTX(arch, text string) ([]Code, error) {
 // ptxBody is an entry's body as far as it was read.
 type ptxBody struct {
 	instrs []instr
-	labels map[string]int      // the instruction behind a label
+	labels map[ptxName]int     // the instruction behind a label
 	tables map[string][]string // a label's .branchtargets
-	jumps  map[int]string      // by instruction, the label or the table
+	jumps  map[int]ptxName     // by instruction, the label or the table
 
-	depth, braces int // blocks, and braces inside a statement
+	outer         []int // by block, the one around it; the first is around all
+	block         int   // that is being read
+	depth, braces int   // blocks, and braces inside a statement
 	statement     strings.Builder
 	line          int    // where the statement began
 	label         string // the last one, until something follows it
+}
+
+// ptxName is a label where a block says it: its own, or one of those around it.
+type ptxName struct {
+	block int
+	label string
+}
+
+// find is the instruction behind a label.
+func (b *ptxBody) find(n ptxName) (int, bool) {
+	for {
+		if to, ok := b.labels[n]; ok || n.block == 0 {
+			return to, ok
+		}
+		n.block = b.outer[n.block]
+	}
 }
 
 // read takes a line and reports whether the body ends in it.
@@ -66,14 +85,17 @@ func (b *ptxBody) read(line int, text string) (ended bool) {
 		switch {
 		case ch == '{' && (s == "" || b.depth == 0):
 			b.depth++
+			b.outer = append(b.outer, b.block)
+			b.block = len(b.outer) - 1
 			b.statement.Reset()
 		case b.depth == 0: // the name and the parameters
 		case ch == '}' && s == "":
+			b.block = b.outer[b.block]
 			if b.depth--; b.depth == 0 {
 				return true
 			}
 		case ch == ':' && ptxLabel.MatchString(s):
-			b.labels[s], b.label = len(b.instrs), s
+			b.labels[ptxName{b.block, s}], b.label = len(b.instrs), s
 			b.statement.Reset()
 		case ch == ';' && b.braces == 0:
 			b.add(s)
@@ -103,11 +125,11 @@ func (b *ptxBody) add(statement string) {
 	in := instr{line: b.line, op: m[2], operands: m[3], falls: true}
 	switch in.parts()[0] {
 	case "bra":
-		b.jumps[len(b.instrs)] = in.operands
+		b.jumps[len(b.instrs)] = ptxName{b.block, in.operands}
 		in.falls = m[1] != ""
 	case "brx":
 		names := ptxNames.FindAllString(in.operands, -1)
-		b.jumps[len(b.instrs)] = names[len(names)-1]
+		b.jumps[len(b.instrs)] = ptxName{b.block, names[len(names)-1]}
 		in.falls = m[1] != ""
 	case "ret", "exit", "trap":
 		in.falls = m[1] != ""
@@ -118,12 +140,12 @@ func (b *ptxBody) add(statement string) {
 // link finds where branches lead.
 func (b *ptxBody) link(arch string) error {
 	for i, name := range b.jumps {
-		labels := b.tables[name]
+		labels := b.tables[name.label]
 		if labels == nil {
-			labels = []string{name}
+			labels = []string{name.label}
 		}
 		for _, l := range labels {
-			to, ok := b.labels[l]
+			to, ok := b.find(ptxName{name.block, l})
 			if !ok || to >= len(b.instrs) {
 				return &ParseError{arch, b.instrs[i].line, "the branch to " + l + " leads to no instruction of its kernel"}
 			}
@@ -165,7 +187,13 @@ func (ptxRules) isMark(i instr) bool {
 	return i.parts()[0] == "atom" && !i.private() && i.says("add") && (i.says("u64") || i.says("s64"))
 }
 
-func (ptxRules) isSignal(i instr) bool { return i.parts()[0] == "st" && i.says("release", "sys") }
+// skips is false: a barrier of PTX leaves what it gathered gathered, in waves
+// that skip a region too.
+func (ptxRules) skips(instr) bool { return false }
+
+func (ptxRules) isSignal(i instr) bool {
+	return !i.private() && i.says("release", "sys") && (i.parts()[0] == "st" || i.says("exch"))
+}
 
 func (r ptxRules) step(o order, i instr) (order, string) {
 	if i.private() {

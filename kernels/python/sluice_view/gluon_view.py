@@ -64,52 +64,76 @@ def trap():
         gl.inline_asm_elementwise(NVIDIA_TRAP, NVIDIA_TRAP_CONSTRAINTS, [], dtype=gl.int32, is_pure=False, pack=1)
 
 
-@gluon.jit
-def word_at(address):
-    return address.to(gl.pointer_type(gl.int64))
+@constexpr_function
+def one_each(warp_size, warps):
+    """The layout of a tensor with an element for every thread."""
+    return gl.BlockedLayout([1], [warp_size], [warps], [0])
+
+
+# One thread acts for the program. An operation on a tensor with an element for
+# every thread, of which all but the first are masked, is that thread's alone; one
+# on a scalar would tell all of its result, which costs a barrier that hides
+# whether there was one before.
 
 
 @gluon.jit
-def count(address):
-    """Adds 1 to the low half of a word that orders nothing."""
-    gl.atomic_add(address.to(gl.pointer_type(gl.int32)), 1, sem="relaxed", scope="sys")
+def zeros():
+    """A zero for every thread."""
+    return gl.full([threads()], 0, gl.int32, layout=one_each(warp_size(), warps()))
 
 
 @gluon.jit
-def foreign(handle, chunk):
+def is_leader():
+    return gl.arange(0, threads(), layout=one_each(warp_size(), warps())) == 0
+
+
+@gluon.jit
+def words_at(address):
+    """A pointer to the word at the address, for every thread."""
+    return address.to(gl.pointer_type(gl.int64)) + zeros()
+
+
+@gluon.jit
+def count(address, where):
+    """Adds 1 to the low half of a word that orders nothing, where that is true."""
+    halves = address.to(gl.pointer_type(gl.int32)) + zeros()
+    gl.atomic_add(halves, zeros() + 1, mask=where, sem="relaxed", scope="sys")
+
+
+@gluon.jit
+def foreign(handle, chunk, where):
     faults = gl.load(handle + FAULTS_WORD)
-    count(faults + FAULT_FOREIGN)
-    gl.store(word_at(faults + FAULT_LAST), chunk)
-
-
-@gluon.jit
-def open_if_complete(handle, row, marks, round, complete):
-    if marks == complete:
-        # As in Triton: only NVIDIA's gate needs a release of its own.
-        if is_amd():
-            gl.atomic_xchg(word_at(row + GATE_READY), round, sem="relaxed", scope="sys")
-        else:
-            gl.atomic_xchg(word_at(row + GATE_READY), round, sem="release", scope="sys")
-    elif marks > complete:
-        count(gl.load(handle + FAULTS_WORD) + FAULT_EXTRA)
+    count(faults + FAULT_FOREIGN, where)
+    gl.store(words_at(faults + FAULT_LAST), zeros() + chunk, mask=where)
 
 
 @gluon.jit
 def mark(handle, chunk):
+    """The leader's part of mark_ready. It does not branch, so that on every path
+    data is in memory before the addition, and the addition before the gate."""
     first = gl.load(handle + FIRST_WORD)
-    if (chunk >= first) & (chunk < first + gl.load(handle + OWN_WORD)):
-        round = gl.load(handle + ROUND_WORD)
-        row = gl.load(handle + GATES_WORD) + chunk * GATE_BYTES
-        complete = round * gl.load(handle + HANDLE_WORDS + chunk * CHUNK_WORDS + CHUNK_WRITERS_WORD)
-        counter = word_at(row + GATE_WRITERS)
-        one = gl.to_tensor(1).to(gl.int64)
-        if is_amd():
-            marks = gl.atomic_add(counter, one, sem="release", scope="sys") + 1
-        else:
-            marks = gl.atomic_add(counter, one, sem="acq_rel", scope="sys") + 1
-        open_if_complete(handle, row, marks, round, complete)
+    past = first + gl.load(handle + OWN_WORD)
+    ours = (chunk >= first) & (chunk < past)
+    round = gl.load(handle + ROUND_WORD)
+    extra = gl.load(handle + FAULTS_WORD) + FAULT_EXTRA
+    row = gl.load(handle + GATES_WORD) + chunk * GATE_BYTES
+    writers = gl.load(handle + HANDLE_WORDS + chunk * CHUNK_WORDS + CHUNK_WRITERS_WORD, mask=ours, other=0)
+    complete = round * writers
+    marking = is_leader() & ours
+    counters = words_at(row + GATE_WRITERS)
+    gates = words_at(row + GATE_READY)
+    one = (zeros() + 1).to(gl.int64)
+    rounds = zeros() + round
+    # The additions of all writers are before the last one. On AMD that one opens
+    # the gate when its result is back, so only NVIDIA's gate needs a release.
+    if is_amd():
+        marks = gl.atomic_add(counters, one, mask=marking, sem="release", scope="sys") + 1
+        gl.atomic_xchg(gates, rounds, mask=marking & (marks == complete), sem="relaxed", scope="sys")
     else:
-        foreign(handle, chunk)
+        marks = gl.atomic_add(counters, one, mask=marking, sem="acq_rel", scope="sys") + 1
+        gl.atomic_xchg(gates, rounds, mask=marking & (marks == complete), sem="release", scope="sys")
+    count(extra, marking & (marks > complete))
+    foreign(handle, chunk, is_leader() & ((chunk < first) | (chunk >= past)))
 
 
 @gluon.jit
@@ -124,18 +148,11 @@ def gate_of(handle, chunk):
     return at
 
 
-@constexpr_function
-def one_each(warp_size, warps):
-    """The layout of a tensor with an element for every thread."""
-    return gl.BlockedLayout([1], [warp_size], [warps], [0])
-
-
 @gluon.jit
 def is_open(gate, round):
     """Whether every thread sees the gate open: its low 32 bits, unsigned, as copy
     engines compare. What is read after True is at least as new."""
-    lanes: gl.constexpr = one_each(warp_size(), warps())
-    each = gl.full([threads()], 0, gl.int64, layout=lanes) + gate
+    each = zeros() + gate
     if is_amd():
         seen = gl.inline_asm_elementwise(AMD_LOOK, AMD_LOOK_CONSTRAINTS, [each], dtype=gl.int32, is_pure=False, pack=1)
     else:
@@ -176,26 +193,26 @@ class TriggeredView:
         """Whether the chunk of this round is here. What is read after True is the
         round's data."""
         at = gl.to_tensor(chunk).to(gl.int64)
+        chunks = gl.load(self.handle + CHUNKS_WORD)
+        foreign(self.handle, at, is_leader() & ((at < 0) | (at >= chunks)))
         here = gl.to_tensor(1) == 1
-        if (at >= 0) & (at < gl.load(self.handle + CHUNKS_WORD)):
+        if (at >= 0) & (at < chunks):
             here = is_open(gate_of(self.handle, at), gl.load(self.handle + ROUND_WORD))
-        else:
-            foreign(self.handle, at)
         return here
 
     @gluon.jit
     def wait(self, chunk):
         """Returns once the chunk has arrived, with the number of looks it took."""
         at = gl.to_tensor(chunk).to(gl.int64)
+        chunks = gl.load(self.handle + CHUNKS_WORD)
+        foreign(self.handle, at, is_leader() & ((at < 0) | (at >= chunks)))
         looks = 0
-        if (at >= 0) & (at < gl.load(self.handle + CHUNKS_WORD)):
+        if (at >= 0) & (at < chunks):
             gate = gate_of(self.handle, at)
             round = gl.load(self.handle + ROUND_WORD)
             looks = 1
             while not is_open(gate, round):
                 looks += 1
-        else:
-            foreign(self.handle, at)
         return looks
 
     @gluon.jit

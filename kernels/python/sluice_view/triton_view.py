@@ -54,55 +54,70 @@ def trap():
         tl.inline_asm_elementwise(NVIDIA_TRAP, NVIDIA_TRAP_CONSTRAINTS, [], dtype=tl.int32, is_pure=False, pack=1)
 
 
-@triton.jit
-def word_at(address):
-    return tl.cast(address, tl.pointer_type(tl.int64))
+# One thread acts for the program. An operation on a tensor with an element for
+# every thread, of which all but the first are masked, is that thread's alone; one
+# on a scalar would tell all of its result, which costs a barrier that hides
+# whether there was one before.
 
 
 @triton.jit
-def count(address):
-    """Adds 1 to the low half of a word that orders nothing."""
-    tl.atomic_add(tl.cast(address, tl.pointer_type(tl.int32)), 1, sem="relaxed", scope="sys")
+def zeros():
+    """A zero for every thread."""
+    return tl.full([threads()], 0, tl.int32)
 
 
 @triton.jit
-def foreign(handle, chunk):
+def is_leader():
+    return tl.arange(0, threads()) == 0
+
+
+@triton.jit
+def words_at(address):
+    """A pointer to the word at the address, for every thread."""
+    return tl.cast(address, tl.pointer_type(tl.int64)) + zeros()
+
+
+@triton.jit
+def count(address, where):
+    """Adds 1 to the low half of a word that orders nothing, where that is true."""
+    halves = tl.cast(address, tl.pointer_type(tl.int32)) + zeros()
+    tl.atomic_add(halves, zeros() + 1, mask=where, sem="relaxed", scope="sys")
+
+
+@triton.jit
+def foreign(handle, chunk, where):
     faults = tl.load(handle + FAULTS_WORD)
-    count(faults + FAULT_FOREIGN)
-    tl.store(word_at(faults + FAULT_LAST), chunk)
-
-
-@triton.jit
-def open_if_complete(handle, row, marks, round, complete):
-    if marks == complete:
-        # The additions of all writers are before this one, and AMD's opens the
-        # gate when the addition's result is back: only NVIDIA's needs a release.
-        if is_amd():
-            tl.atomic_xchg(word_at(row + GATE_READY), round, sem="relaxed", scope="sys")
-        else:
-            tl.atomic_xchg(word_at(row + GATE_READY), round, sem="release", scope="sys")
-    elif marks > complete:
-        count(tl.load(handle + FAULTS_WORD) + FAULT_EXTRA)
+    count(faults + FAULT_FOREIGN, where)
+    tl.store(words_at(faults + FAULT_LAST), zeros() + chunk, mask=where)
 
 
 @triton.jit
 def mark(handle, chunk):
-    """One thread's part of mark_ready: the handle is read before the addition,
-    so that nothing lies between the addition and the gate."""
+    """The leader's part of mark_ready. It does not branch, so that on every path
+    data is in memory before the addition, and the addition before the gate."""
     first = tl.load(handle + FIRST_WORD)
-    if (chunk >= first) & (chunk < first + tl.load(handle + OWN_WORD)):
-        round = tl.load(handle + ROUND_WORD)
-        row = tl.load(handle + GATES_WORD) + chunk * GATE_BYTES
-        complete = round * tl.load(handle + HANDLE_WORDS + chunk * CHUNK_WORDS + CHUNK_WRITERS_WORD)
-        counter = word_at(row + GATE_WRITERS)
-        one = tl.full((), 1, tl.int64)
-        if is_amd():
-            marks = tl.atomic_add(counter, one, sem="release", scope="sys") + 1
-        else:
-            marks = tl.atomic_add(counter, one, sem="acq_rel", scope="sys") + 1
-        open_if_complete(handle, row, marks, round, complete)
+    past = first + tl.load(handle + OWN_WORD)
+    ours = (chunk >= first) & (chunk < past)
+    round = tl.load(handle + ROUND_WORD)
+    extra = tl.load(handle + FAULTS_WORD) + FAULT_EXTRA
+    row = tl.load(handle + GATES_WORD) + chunk * GATE_BYTES
+    writers = tl.load(handle + HANDLE_WORDS + chunk * CHUNK_WORDS + CHUNK_WRITERS_WORD, mask=ours, other=0)
+    complete = round * writers
+    marking = is_leader() & ours
+    counters = words_at(row + GATE_WRITERS)
+    gates = words_at(row + GATE_READY)
+    one = tl.cast(zeros() + 1, tl.int64)
+    rounds = zeros() + round
+    # The additions of all writers are before the last one. On AMD that one opens
+    # the gate when its result is back, so only NVIDIA's gate needs a release.
+    if is_amd():
+        marks = tl.atomic_add(counters, one, mask=marking, sem="release", scope="sys") + 1
+        tl.atomic_xchg(gates, rounds, mask=marking & (marks == complete), sem="relaxed", scope="sys")
     else:
-        foreign(handle, chunk)
+        marks = tl.atomic_add(counters, one, mask=marking, sem="acq_rel", scope="sys") + 1
+        tl.atomic_xchg(gates, rounds, mask=marking & (marks == complete), sem="release", scope="sys")
+    count(extra, marking & (marks > complete))
+    foreign(handle, chunk, is_leader() & ((chunk < first) | (chunk >= past)))
 
 
 @triton.jit
@@ -119,7 +134,7 @@ def is_open(gate, round):
     """Whether every thread sees the gate open: its low 32 bits, unsigned, as copy
     engines compare. What is read after True is at least as new. Reducing over
     the program's threads makes the answer the same for all of them."""
-    each = tl.full([threads()], 0, tl.int64) + gate
+    each = zeros() + gate
     if is_amd():
         seen = tl.inline_asm_elementwise(AMD_LOOK, AMD_LOOK_CONSTRAINTS, [each], dtype=tl.int32, is_pure=False, pack=1)
     else:
@@ -163,11 +178,11 @@ class TriggeredView:
         whether it is marked ready. What is read after True is the round's data.
         A chunk that does not exist is counted in the fault row and has arrived."""
         chunk = tl.cast(chunk, tl.int64)
+        chunks = tl.load(self.handle + CHUNKS_WORD)
+        foreign(self.handle, chunk, is_leader() & ((chunk < 0) | (chunk >= chunks)))
         here = True
-        if (chunk >= 0) & (chunk < tl.load(self.handle + CHUNKS_WORD)):
+        if (chunk >= 0) & (chunk < chunks):
             here = is_open(gate_of(self.handle, chunk), tl.load(self.handle + ROUND_WORD))
-        else:
-            foreign(self.handle, chunk)
         return here
 
     @triton.jit
@@ -175,15 +190,15 @@ class TriggeredView:
         """Returns once the chunk has arrived, with the number of looks it took: 0
         for a chunk that does not exist, which is counted in the fault row."""
         chunk = tl.cast(chunk, tl.int64)
+        chunks = tl.load(self.handle + CHUNKS_WORD)
+        foreign(self.handle, chunk, is_leader() & ((chunk < 0) | (chunk >= chunks)))
         looks = 0
-        if (chunk >= 0) & (chunk < tl.load(self.handle + CHUNKS_WORD)):
+        if (chunk >= 0) & (chunk < chunks):
             gate = gate_of(self.handle, chunk)
             round = tl.load(self.handle + ROUND_WORD)
             looks = 1
             while not is_open(gate, round):
                 looks += 1
-        else:
-            foreign(self.handle, chunk)
         return looks
 
     @triton.jit
