@@ -22,7 +22,7 @@ import (
 // The product of the overlap figures, whose copies take about as long as it
 // does on an H200, and the programs that share it.
 const (
-	productRows, productCols, productDepth = 8192, 8192, 12288
+	productRows, productCols, productDepth = 8192, 8192, 16384
 	productPrograms                        = 132
 )
 
