@@ -33,7 +33,8 @@ func main() {
 
 type gather struct {
 	rows, cols, depth, programs, steps int
-	producer, triton                   string
+	producer                           producer
+	triton                             string
 	node                               *rank.Node // nil is the process's
 	seen                               seen
 }
@@ -77,7 +78,8 @@ func (g *gather) flags(fs *flag.FlagSet) {
 	example.Count(fs, &g.depth, "depth", 64, 1, 1<<24, "columns of the first matrix, rows of the second")
 	example.Count(fs, &g.programs, "programs", 4, 1, 1024, "programs of a producer")
 	example.Count(fs, &g.steps, "tiles", 0, 0, 1<<24, "tiles of the producer that make a chunk; 0 means as many as there are programs")
-	fs.StringVar(&g.producer, "producer", "builtin", "whose kernel computes the product: builtin, triton or gluon; on the host builtin only, a Go function")
+	g.producer = "builtin"
+	fs.Var(&g.producer, "producer", "`whose` kernel computes the product: builtin, triton or gluon; on the host builtin only, a Go function")
 	fs.StringVar(&g.triton, "triton", "", "`folder` with kernels that python/build.py made; \"\" means those that come with the program")
 }
 
@@ -85,7 +87,7 @@ func (g *gather) run(ctx context.Context, f *example.Flags) (example.Result, err
 	if g.steps == 0 {
 		g.steps = g.programs
 	}
-	res := &result{Example: name, Producer: g.producer, Ranks: f.Ranks, Rounds: f.Rounds, Rows: g.rows, Cols: g.cols, Depth: g.depth}
+	res := &result{Example: name, Producer: string(g.producer), Ranks: f.Ranks, Rounds: f.Rounds, Rows: g.rows, Cols: g.cols, Depth: g.depth}
 	f.Say("%d ranks, each with %dx%d elements of depth %d, %d programs, %d rounds", f.Ranks, g.rows, g.cols, g.depth, g.programs, f.Rounds)
 	g.seen.start(f.Ranks)
 	cfg := rank.Config{Ranks: f.Ranks, Platform: f.Platform, Node: g.node, HeapBytes: f.HeapBytes(g.heapBytes(f.Ranks))}
@@ -131,6 +133,9 @@ func (g *gather) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res *
 		return err
 	}
 	mine := out.Rows(r.ID()*g.rows, (r.ID()+1)*g.rows)
+	if err := k.check(mine, in, g); err != nil {
+		return err
+	}
 	tile := k.tile()
 	chunks, err := schedule.TileChunks(mine.Window(), tile, g.steps, schedule.Options{
 		LargestCopy: r.Device().Properties().LargestCopy,

@@ -58,7 +58,7 @@ func TestABadFlagEndsWithOneClearLine(t *testing.T) {
 		"-tiles -1":            {2, "-tiles"},
 		"-producer triton":     {1, "needs a GPU"},
 		"-producer gluon":      {1, "needs a GPU"},
-		"-producer cutlass":    {1, "it is builtin, triton or gluon"},
+		"-producer cutlass":    {2, "it is builtin, triton or gluon"},
 		"-heap 256":            {1, "no room"},
 		"-rows 99999999999999": {2, "-rows"},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/triggeredplans/sluice/heap"
@@ -13,6 +14,23 @@ import (
 	"github.com/triggeredplans/sluice/schedule"
 )
 
+// producer says whose kernel computes the product.
+type producer string
+
+// products are Triton's and Gluon's kernels by the producer they are for.
+var products = map[producer]string{"builtin": "", "triton": "gemm", "gluon": "gluon_gemm"}
+
+func (p *producer) String() string { return string(*p) }
+
+// Set implements flag.Value.
+func (p *producer) Set(s string) error {
+	if _, known := products[producer(s)]; !known {
+		return errors.New("it is builtin, triton or gluon")
+	}
+	*p = producer(s)
+	return nil
+}
+
 // kernelSet is the kernels of a rank: on GPUs the consumer is Triton's, whoever
 // the producer is.
 type kernelSet struct {
@@ -23,12 +41,8 @@ type kernelSet struct {
 
 // kernels loads what the rank's device needs.
 func (g *gather) kernels(r *rank.Rank) (*kernelSet, error) {
-	names := map[string]string{"builtin": "", "triton": "gemm", "gluon": "gluon_gemm"}
-	product, known := names[g.producer]
-	modules := r.Device().Properties().Modules
+	product, modules := products[g.producer], r.Device().Properties().Modules
 	switch {
-	case !known:
-		return nil, fmt.Errorf("-producer is %q; it is builtin, triton or gluon", g.producer)
 	case !modules && product != "":
 		return nil, fmt.Errorf("-producer %s needs a GPU: kernels on the host are Go functions; take builtin", g.producer)
 	case !modules:
@@ -77,10 +91,24 @@ func (k *kernelSet) order(step, tilesM, tilesN int) int {
 	return k.product.Order().Tile(step, tilesM, tilesN)
 }
 
+// arguments are those of Triton's product.
+func (k *kernelSet) arguments(handle any, mine *heap.Tensor, in *inputs, g *gather) (hip.Grid, []any, error) {
+	return k.product.Launch(g.programs, k.scratch, handle, mine, in.a, in.b, g.rows, g.cols, g.depth, g.steps)
+}
+
+// check says whether the producer takes the shapes, before a plan is made.
+func (k *kernelSet) check(mine *heap.Tensor, in *inputs, g *gather) error {
+	if k.product == nil {
+		return nil
+	}
+	_, _, err := k.arguments(uint64(0), mine, in, g)
+	return err
+}
+
 // launch starts the producer of a round.
 func (k *kernelSet) launch(r *rank.Rank, h plan.Handle, out, mine *heap.Tensor, in *inputs, g *gather) error {
 	if k.product != nil {
-		grid, args, err := k.product.Launch(g.programs, k.scratch, h, mine, in.a, in.b, g.rows, g.cols, g.depth, g.steps)
+		grid, args, err := k.arguments(h, mine, in, g)
 		if err != nil {
 			return err
 		}
