@@ -163,12 +163,18 @@ func (q *Queue) look(f func(l *ledger)) {
 	f(&q.ledger)
 }
 
-// await parks w until done holds. done runs under the queue's lock.
-func (q *Queue) await(ctx context.Context, w *hip.Waiter, done func(l *ledger) (bool, error)) error {
+// Watch has w woken when the engine goes on or something else about the queue
+// changes. It takes at most three of w's words.
+func (q *Queue) Watch(w *hip.Waiter) {
 	w.Watch(&q.changes)
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.hw.Watch(w)
-	q.mu.Unlock()
+}
+
+// await parks w until done holds. done runs under the queue's lock.
+func (q *Queue) await(ctx context.Context, w *hip.Waiter, done func(l *ledger) (bool, error)) error {
+	q.Watch(w)
 	defer w.Unwatch()
 	for {
 		var ok bool

@@ -17,7 +17,7 @@ gpu-tests: compiler
 	  if [ -d $$p/testdata ]; then cp -r $$p/testdata $(GPU)/$$p/; fi; \
 	done
 	for e in $(GPU_EXAMPLES); do CGO_ENABLED=1 $(GO) build -ldflags='-s -w' -o $(GPU)/$$e ./examples/$$e || exit 1; done
-	cp kernels/embedded/sm_90.ptx $(GPU)/kernels.ptx
+	mkdir -p $(GPU)/kernels/embedded && cp kernels/embedded/sm_90.ptx $(GPU)/kernels/embedded/
 	cp gpu/device/run.sh gpu/device/layout.c gpu/device/waits.c gpu/device/holds.c hip/cuda_shim.h $(GPU)/
 	du -sh $(GPU)
 

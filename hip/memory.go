@@ -83,6 +83,16 @@ func (m *Memory) Watch(w *Waiter, off int64) {
 	}
 }
 
+// Glance is Watch for a word that is seldom written: where the host is not told
+// of that, w looks now and then.
+func (m *Memory) Glance(w *Waiter, off int64) {
+	if m.Mapped() {
+		w.Watch(m.Word(off))
+	} else {
+		w.Glance()
+	}
+}
+
 // Hold keeps the bytes from being given back until Release; it reports false
 // if they have gone already.
 func (m *Memory) Hold() bool {

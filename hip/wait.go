@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/triggeredplans/sluice/internal/inject"
@@ -19,13 +20,15 @@ type Waiter struct {
 	n       int
 	polls   bool
 	pause   pause
-	shy     int // waits that are not to spin
+	glances *time.Timer // nil unless the waiter glances
+	timer   *time.Timer // for the next one that does
+	shy     int         // waits that are not to spin
 	timed   bool
 	written atomic.Int64 // when a watched word was first written, if timed
 }
 
 // maxWatched bounds the words that one waiter watches at a time.
-const maxWatched = 4
+const maxWatched = 6
 
 type watch struct {
 	word       *Word
@@ -49,10 +52,10 @@ func NewTimedWaiter() *Waiter {
 // WrittenAt; 0 if none was written while it was watched.
 func (w *Waiter) WrittenAt() int64 { return w.written.Swap(0) }
 
-// Watch adds a word to those whose writes wake w; at most four at a time.
+// Watch adds a word to those whose writes wake w; at most six at a time.
 func (w *Waiter) Watch(word *Word) {
 	if w.n == maxWatched {
-		panic("hip: a waiter watches at most four words")
+		panic("hip: a waiter watches at most six words")
 	}
 	t := &w.watches[w.n]
 	w.n++
@@ -80,6 +83,17 @@ func (w *Waiter) Poll() {
 	}
 }
 
+// Glance has every Park until Unwatch end by itself after 5 ms, and is for what
+// happens seldom and costs something to look at. A wake-up ends it earlier.
+func (w *Waiter) Glance() {
+	if w.timer == nil {
+		w.timer = time.NewTimer(glanceEvery)
+	}
+	w.glances = w.timer
+}
+
+const glanceEvery = 5 * time.Millisecond
+
 // Unwatch forgets every watched word. A wake-up that is already on its way may
 // still end the next Park.
 func (w *Waiter) Unwatch() {
@@ -103,7 +117,7 @@ func (w *Waiter) Unwatch() {
 		*t = watch{}
 	}
 	w.n = 0
-	w.polls = false
+	w.polls, w.glances = false, nil
 }
 
 // Wake ends w's current or next Park. It may be called by anyone, at any time.
@@ -115,7 +129,8 @@ func (w *Waiter) Wake() {
 }
 
 // Park waits until a watched word is written, Wake is called or ctx ends, and
-// returns ctx's cause in the last case. After Poll it may end without either.
+// returns ctx's cause in the last case. After Poll or Glance it may end without
+// either.
 func (w *Waiter) Park(ctx context.Context) error {
 	select {
 	case <-w.ch:
@@ -130,6 +145,16 @@ func (w *Waiter) Park(ctx context.Context) error {
 		return nil
 	}
 	done := ctx.Done()
+	if w.glances != nil {
+		w.glances.Reset(glanceEvery)
+		select {
+		case <-w.ch:
+		case <-w.glances.C:
+		case <-done:
+			return context.Cause(ctx)
+		}
+		return nil
+	}
 	if done == nil { // a plain receive costs less than a select
 		<-w.ch
 		return nil

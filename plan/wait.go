@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/hip"
 	"github.com/triggeredplans/sluice/internal/inject"
 	"github.com/triggeredplans/sluice/kernels"
@@ -60,6 +61,9 @@ func (p *Plan) wait(ctx context.Context) error {
 		return err
 	}
 	if err := p.awaitLaunches(ctx, round); err != nil {
+		return err
+	}
+	if err := p.awaitQueues(ctx, round); err != nil {
 		return err
 	}
 	if err := p.awaitChunks(ctx, round, p.mine(), p, kernels.GateReady); err != nil {
@@ -119,6 +123,53 @@ func (p *Plan) awaitLaunches(ctx context.Context, round uint64) error {
 	}
 }
 
+// awaitQueues waits until the engines have passed what the rank sends and what
+// comes to it, where the host cannot read gates in place: a look at them is then
+// a copy, for which the engines' other copies wait. After it a look at each
+// table is enough.
+func (p *Plan) awaitQueues(ctx context.Context, round uint64) error {
+	mapped := true
+	for i := range p.tables {
+		mapped = mapped && p.tables[i].mem.Mapped()
+	}
+	if mapped {
+		return nil
+	}
+	for _, o := range p.shared.parts {
+		if o == p {
+			continue
+		}
+		err := p.awaitQueue(ctx, round, p.rank.Queue(o.rank.ID()), &p.owner)
+		if err == nil {
+			err = p.awaitQueue(ctx, round, o.rank.Queue(p.rank.ID()), &o.owner)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitQueue waits until the queue's engine has executed all that owner
+// prepared.
+func (p *Plan) awaitQueue(ctx context.Context, round uint64, q *copyengine.Queue, owner *copyengine.Owner) error {
+	if p.waiter.Spin(func() bool { return q.Passed(owner) }) {
+		return nil
+	}
+	q.Watch(p.waiter)
+	p.watchFaults()
+	defer p.waiter.Unwatch()
+	for !q.Passed(owner) {
+		if err := p.alarm(round); err != nil {
+			return err
+		}
+		if err := p.waiter.Park(ctx); err != nil {
+			return p.ended(ctx, round, err)
+		}
+	}
+	return nil
+}
+
 // awaitChunks waits until a field of the gate rows of owner's chunks in t has
 // come to round. The last chunk comes first, since it is the last to arrive:
 // those before it then take a look each and no wake-up.
@@ -158,8 +209,8 @@ func (p *Plan) await(ctx context.Context, round uint64, t *table, c int, field i
 // watchFaults has the waiter woken by marks that should not have been.
 func (p *Plan) watchFaults() {
 	t := p.mine()
-	t.mem.Watch(p.waiter, t.base+t.at.faults+kernels.FaultForeign)
-	t.mem.Watch(p.waiter, t.base+t.at.faults+kernels.FaultExtra)
+	t.mem.Glance(p.waiter, t.base+t.at.faults+kernels.FaultForeign)
+	t.mem.Glance(p.waiter, t.base+t.at.faults+kernels.FaultExtra)
 }
 
 // alarm is what ends a wait at once: a fault, a kernel that failed, or marks

@@ -29,7 +29,7 @@ tests='cd "$0" && exec "./$0.test" -test.parallel 1 -test.v -test.timeout "$1s" 
 layout() { step "types are those of cuda.h" 20 gcc -I"$cuda/include" -I. -c layout.c -o /tmp/layout.o; }
 waits() {
   step "waits is built" 20 gcc -O2 -I"$cuda/include" waits.c -o /tmp/waits -L"$cuda/lib64/stubs" -lcuda -lpthread
-  SHOW=. step "calls behind a waiting stream" 60 /tmp/waits kernels.ptx
+  SHOW=. step "calls behind a waiting stream" 60 /tmp/waits kernels/embedded/sm_90.ptx
 }
 holds() {
   step "holds is built" 20 gcc -O2 -I"$cuda/include" holds.c -o /tmp/holds -L"$cuda/lib64/stubs" -lcuda -lpthread
