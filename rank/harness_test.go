@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,8 +20,14 @@ var platform = cmp.Or(os.Getenv("SLUICE_PLATFORM"), "host")
 // hostOnly skips a test of what only the host platform has.
 func hostOnly(t *testing.T, what string) {
 	t.Helper()
-	if platform != "host" {
-		t.Skipf("only the host platform has %s", what)
+	only(t, what, "host")
+}
+
+// only skips a test of what only some platforms have.
+func only(t *testing.T, what string, platforms ...string) {
+	t.Helper()
+	if !slices.Contains(platforms, platform) {
+		t.Skipf("only %v has %s", platforms, what)
 	}
 }
 

@@ -379,7 +379,7 @@ func TestAPutBeyondTheRoomWaitsUnderItsContext(t *testing.T) {
 }
 
 func TestAPutThatCanNeverFitIsRefusedAtOnce(t *testing.T) {
-	hostOnly(t, "rings between all ranks")
+	only(t, "rings between all ranks", "host", "amd")
 	t.Parallel()
 	run(t, config(t, 2, NodeConfig{}), func(ctx context.Context, r *Rank) error {
 		ts, err := tensors(ctx, r, heap.Uint8, []int{4096}, []int{4096})
