@@ -162,8 +162,8 @@ func (c *checker) compile() (dir string, err error) {
 		return "", err
 	}
 	for _, cmd := range [][]string{
-		{"spin", "-a", fmt.Sprintf("-DFAULTS=%d", c.mishaps), fmt.Sprintf("-DWRITERS=%d", modelWriters), fmt.Sprintf("-DROUNDS=%d", modelRounds), "plan.pml"},
-		{"cc", "-O0", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1024", "-DCOLLAPSE", "-o", "pan", "pan.c"},
+		{"spin", "-a", "-DPASS_LATER", fmt.Sprintf("-DFAULTS=%d", c.mishaps), fmt.Sprintf("-DWRITERS=%d", modelWriters), fmt.Sprintf("-DROUNDS=%d", modelRounds), "plan.pml"},
+		{"cc", "-O0", "-w", "-DSAFETY", "-DNOREDUCE", "-DMEMLIM=1024", "-DVECTORSZ=2048", "-o", "pan", "pan.c"},
 	} {
 		run := exec.Command(cmd[0], cmd[1:]...)
 		run.Dir = dir

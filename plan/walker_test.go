@@ -27,16 +27,18 @@ type walker struct {
 	late    chan struct{} // what a kernel waits for that marks late
 }
 
-// soon bounds every call: a Wait may cross a peer's Close of another plan, and
-// both last until then. A machine that is busy should not come near it.
+// soon bounds a Wait and a Close: each may cross a peer's Close of another plan,
+// and both last until then. A machine that is busy should not come near it. A
+// rendezvous never lasts: a bound that ended it while a peer's Wait ends would
+// leave open which came first.
 const soon = 2 * time.Second
 
 // bounded is the context of a call, which has ended or ends at once if cut.
-func bounded(ctx context.Context, cut bool) (context.Context, context.CancelFunc) {
+func bounded(ctx context.Context, most time.Duration, cut bool) (context.Context, context.CancelFunc) {
 	if cut {
-		return context.WithTimeout(ctx, 100*time.Microsecond)
+		most = 100 * time.Microsecond
 	}
-	return context.WithTimeout(ctx, soon)
+	return context.WithTimeout(ctx, most)
 }
 
 // walk goes through the program until it ends or something fails, and then, as
@@ -115,7 +117,7 @@ func (w *walker) prepare(ctx context.Context, p int, mine, first bool) (outcome 
 		w.failing.armed.Store(true)
 		defer w.failing.armed.Store(false)
 	}
-	ctx, cancel := bounded(ctx, mine && w.mishap == "withdraws")
+	ctx, cancel := bounded(ctx, patience, mine && w.mishap == "withdraws")
 	defer cancel()
 	var err error
 	switch {
@@ -159,7 +161,7 @@ func (w *walker) writers() int {
 
 // start starts a plan and launches the kernel that marks its chunk.
 func (w *walker) start(ctx context.Context, p int, mine bool) bool {
-	ctx, cancel := bounded(ctx, false)
+	ctx, cancel := bounded(ctx, patience, false)
 	defer cancel()
 	h, err := w.plans[p].Start(ctx)
 	if err != nil {
@@ -192,7 +194,7 @@ func (w *walker) start(ctx context.Context, p int, mine bool) bool {
 }
 
 func (w *walker) await(ctx context.Context, p int, mine bool) bool {
-	ctx, cancel := bounded(ctx, mine && w.mishap == "wait ends")
+	ctx, cancel := bounded(ctx, soon, mine && w.mishap == "wait ends")
 	defer cancel()
 	outcome := outcomeOK
 	if w.plans[p].Wait(ctx) != nil {
@@ -218,7 +220,7 @@ func (w *walker) close(ctx context.Context, p int) {
 	if pl == nil || w.r.Sync(ctx) != nil {
 		return
 	}
-	ctx, cancel := bounded(ctx, w.mishap == "close is cut" && w.rank == w.r.ID() && w.plan == p)
+	ctx, cancel := bounded(ctx, soon, w.mishap == "close is cut" && w.rank == w.r.ID() && w.plan == p)
 	defer cancel()
 	w.note("Close", w.r.ID(), p)
 	err := pl.Close(ctx)

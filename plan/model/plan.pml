@@ -175,7 +175,9 @@ byte closeFirst = 255;  /* the plan that all close first */
 #define Idle(p,r)      !AnyOwn(Busy,p,r)
 #define Queued(p,q)    (plan[p].queued[q] > 0)
 #define Blocked(p,q)   (Queued(p,q) && PlanOf(queue[q].slot[0]) != (p) && \
-	!Open(queue[q].slot[0]))
+	!(Open(queue[q].slot[0]) && LetGo(PlanOf(queue[q].slot[0]),From(q))))
+#define LetGo(p,r)     /* it needs nobody to go on */ \
+	(plan[p].cut || plan[p].state[r] == CLOSING || plan[p].state[r] == CLOSED)
 #define Sending(p,r)   (Queued(p,(r)*(RANKS-1)) || Queued(p,(r)*(RANKS-1)+RANKS-2))
 #define Drained(p)     !AnyQueue(Queued,p)
 
@@ -300,17 +302,28 @@ inline Send(q) {
 	if :: Written(x) :: else -> plan[p].early = plan[p].early | Bit(c) fi;
 	plan[p].landed[At(c, To(q))] = RoundOf(x);
 	plan[p].arrival[At(c, To(q))]++;
+	x = 0; p = 0; c = 0
+}
+
+inline Pass(q) {
+	p = PlanOf(queue[q].slot[0]);
 	plan[p].queued[q]--;
 	queue[q].length--;
 	for (i : 0 .. DEPTH-2) { queue[q].slot[i] = queue[q].slot[i+1] }
 	queue[q].slot[DEPTH-1] = 0;
-	x = 0; p = 0; c = 0; i = 0
+	p = 0; i = 0
 }
 
 proctype Engine(byte q) {
 	byte x, p, c, i;
 end:	do
-	:: d_step { queue[q].length > 0 && Open(queue[q].slot[0]) -> Send(q) }
+	:: d_step { queue[q].length > 0 && Open(queue[q].slot[0]) -> Send(q)
+#ifndef PASS_LATER
+		; Pass(q) }
+#else /* for histories of engines: a chain is seen sent before it is passed */
+		};
+		d_step { Pass(q) }
+#endif
 	od
 }
 
