@@ -2,6 +2,7 @@ package softengine
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,11 +13,12 @@ import (
 // fill writes n bytes that differ from round to round.
 func fill(b []byte, round uint64) {
 	v := round*0x9e3779b97f4a7c15 + 1
-	for i := range b {
+	var word [8]byte
+	for ; len(b) > 0; b = b[copy(b, word[:]):] {
 		v ^= v << 13
 		v ^= v >> 7
 		v ^= v << 17
-		b[i] = byte(v)
+		binary.LittleEndian.PutUint64(word[:], v)
 	}
 }
 
@@ -133,9 +135,7 @@ func TestNoPieceIsLongerThanAMiB(t *testing.T) {
 			})
 		})
 		src := r.mem.Bytes(0, size)
-		for i := range src {
-			src[i] = 1
-		}
+		copy(src, bytes.Repeat([]byte{1}, len(src)))
 		r.drained(r.submit(func(p *sdma.Program) error {
 			return p.Copy(r.addr(0), r.addr(size), c.width, c.height, c.width+gap, c.width+gap)
 		}))

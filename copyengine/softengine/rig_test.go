@@ -2,6 +2,7 @@ package softengine
 
 import (
 	"context"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -12,7 +13,12 @@ import (
 	"github.com/triggeredplans/sluice/hip"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) {
+		_ = os.RemoveAll(handoverDir)
+		os.Exit(status)
+	}))
+}
 
 // rig is one queue: a ring, its engine, and memory of n bytes for its packets.
 type rig struct {
