@@ -81,13 +81,14 @@ func newProduct(ctx context.Context, m *member, o *outputs, dim, steps int) (*pr
 		return nil, err
 	}
 	p.chunks = len(p.sched) * m.Size()
-	if p.gates, err = m.Zeros(ctx, heap.Uint64, p.chunks, lineWords); err != nil {
+	if p.gates, err = m.Zeros(ctx, heap.Uint64, p.chunks, rowWords); err != nil {
 		return nil, err
 	}
-	if p.handle, err = m.Zeros(ctx, heap.Uint64, kernels.HandleWords(p.chunks)+m.Size()+lineWords); err != nil {
+	writers := func(c int) int { return p.sched[c].Writers }
+	if p.handle, err = m.byHandHandle(ctx, p.gates, len(p.sched), writers); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.inputs(), heap.Write(p.handle, p.handleWords(steps))); err != nil {
+	if err := p.inputs(); err != nil {
 		return nil, err
 	}
 	p.byHand()
@@ -120,34 +121,7 @@ func (p *product) inputs() error {
 	return errors.Join(fill(p.a, uint64(p.ID())+1), fill(p.b, 1<<20))
 }
 
-// handleWords is a handle for chains by hand, as a plan would have it.
-func (p *product) handleWords(steps int) []uint64 {
-	tables := kernels.HandleWords(p.chunks)
-	words := make([]uint64, tables+p.Size()+lineWords)
-	at := base(p.handle, p.ID())
-	words[kernels.HandleVersion] = kernels.ABIVersion
-	words[kernels.HandleChunks], words[kernels.HandleOwn] = uint64(p.chunks), uint64(len(p.sched))
-	words[kernels.HandleFirst] = uint64(p.first())
-	words[kernels.HandleRank], words[kernels.HandleWorld] = uint64(p.ID()), uint64(p.Size())
-	words[kernels.HandleGates] = base(p.gates, p.ID())
-	words[kernels.HandleTables] = at + uint64(8*tables)
-	words[kernels.HandleFaults] = at + uint64(8*(tables+p.Size()))
-	for c := range p.chunks {
-		words[kernels.HandleChunkWords+2*c] = uint64(p.sched[c%len(p.sched)].Writers)
-		words[kernels.HandleChunkWords+2*c+1] = uint64(c / len(p.sched))
-	}
-	for r := range p.Size() {
-		words[tables+r] = base(p.gates, r)
-	}
-	return words
-}
-
 func (p *product) first() int { return p.ID() * len(p.sched) }
-
-// word is the address of a gate row's word.
-func (p *product) word(c, on, field int) uint64 {
-	return base(p.gates, on) + uint64(c*kernels.GateRow+field)
-}
 
 func (p *product) byHand() {
 	own := p.mine()
@@ -159,8 +133,8 @@ func (p *product) byHand() {
 		var gated []handcuda.Chunk
 		for i, ch := range p.sched {
 			c := handcuda.Chunk{
-				Gate:   p.word(p.first()+i, p.ID(), kernels.GateReady),
-				Signal: p.word(p.first()+i, peer, kernels.GateArrival),
+				Gate:   gateWord(p.gates, p.first()+i, p.ID(), kernels.GateReady),
+				Signal: gateWord(p.gates, p.first()+i, peer, kernels.GateArrival),
 			}
 			for _, r := range ch.Regions {
 				c.Copies = append(c.Copies, handcuda.Copy{
@@ -218,14 +192,14 @@ func (p *product) copies(ctx context.Context) error {
 
 func (p *product) byChain(ctx context.Context, steps int) error {
 	p.round++
-	if err := heap.Write(p.handle.Rows(kernels.HandleRound, kernels.HandleRound+1), []uint64{p.round}); err != nil {
+	if err := setRound(p.handle, p.round); err != nil {
 		return err
 	}
 	if err := p.submit(p.chain, p.round); err != nil {
 		return err
 	}
 	launch, err := p.produce(base(p.handle, p.ID()), steps, func(l *kernels.List) {
-		p.others(func(c int) { l.Await(p.word(c, p.ID(), kernels.GateArrival), p.round) })
+		p.others(func(c int) { l.Await(gateWord(p.gates, c, p.ID(), kernels.GateArrival), p.round) })
 	})
 	if err != nil {
 		return err
