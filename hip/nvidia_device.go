@@ -43,12 +43,14 @@ type nvidiaDevice struct {
 	// by who gives one back.
 	proving sync.RWMutex
 
+	linking sync.Mutex
+	peers   map[int]error // access to other devices' memory, once it was asked for
+
 	mu      sync.Mutex
 	free    []C.cuda_handle // streams that nobody uses
 	streams int             // in all, without those of the ports
 	running map[worker]struct{}
 	modules map[[sha256.Size]byte]*nvidiaModule
-	peers   map[int]error // access to other devices' memory, once it was asked for
 	waiting map[*nvidiaStream]hold
 }
 
@@ -285,12 +287,14 @@ func (d *nvidiaDevice) reach(o *nvidiaDevice) error {
 	if d == o {
 		return nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.linking.Lock()
+	defer d.linking.Unlock()
 	err, asked := d.peers[o.index]
 	if !asked {
 		err = d.enable(o)
-		d.peers[o.index] = err
+		if busy := (*BusyError)(nil); !errors.As(err, &busy) {
+			d.peers[o.index] = err
+		}
 	}
 	return err
 }
@@ -303,7 +307,9 @@ func (d *nvidiaDevice) enable(o *nvidiaDevice) error {
 	if can == 0 {
 		return fmt.Errorf("hip: %s (%s) cannot reach the memory of %s (%s): place one of the ranks in host memory", d.Name(), d.model, o.Name(), o.model)
 	}
-	return d.check(C.cuda_peer_enable(d.c, o.c))
+	return d.platform.calmly("reaching the memory of "+o.Name(), d.Name(), func() error {
+		return d.check(C.cuda_peer_enable(d.c, o.c))
+	})
 }
 
 // Reach lets the device's kernels and streams use the memory of another device

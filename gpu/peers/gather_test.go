@@ -62,28 +62,22 @@ func (g *gather) address(c, on int) uint64 { return base(g.out, on) + uint64(c)*
 
 // byHand makes the chains for the plan's chunks.
 func (g *gather) byHand() {
-	for peer := range g.Size() {
-		if peer == g.ID() {
-			g.chain, g.loop = append(g.chain, nil), append(g.loop, nil)
-			continue
-		}
+	g.chain, g.loop = make([]*handcuda.Chain, g.Size()), make([]*handcuda.Chain, g.Size())
+	for peer := range after(g.ID(), g.Size()) {
 		var gated, bare []handcuda.Chunk
 		for c := g.first(); c < g.first()+g.chunks; c++ {
 			copies := []handcuda.Copy{{Src: g.address(c, g.ID()), Dst: g.address(c, peer), Width: int(g.bytes), Rows: 1}}
 			gated = append(gated, handcuda.Chunk{Gate: g.gate(c), Signal: g.signal(c, peer), Copies: copies})
 			bare = append(bare, handcuda.Chunk{Copies: copies})
 		}
-		g.chain, g.loop = append(g.chain, handcuda.NewChain(gated)), append(g.loop, handcuda.NewChain(bare))
+		g.chain[peer], g.loop[peer] = handcuda.NewChain(gated), handcuda.NewChain(bare)
 	}
 }
 
 // submit puts chains on the rank's streams by hand.
 func (m *member) submit(chains []*handcuda.Chain, round uint64) error {
-	for peer, c := range chains {
-		if c == nil {
-			continue
-		}
-		if _, err := m.team.hands[m.ID()][peer].Submit(c, uint32(round)); err != nil {
+	for peer := range after(m.ID(), m.Size()) {
+		if _, err := m.team.hands[m.ID()][peer].Submit(chains[peer], uint32(round)); err != nil {
 			return err
 		}
 	}
@@ -92,11 +86,8 @@ func (m *member) submit(chains []*handcuda.Chain, round uint64) error {
 
 // quiet waits until the rank's streams by hand have nothing left to do.
 func (m *member) quiet(ctx context.Context) error {
-	for _, s := range m.team.hands[m.ID()][:m.Size()] {
-		if s == nil {
-			continue
-		}
-		if err := spin(ctx, s.Idle); err != nil {
+	for peer := range after(m.ID(), m.Size()) {
+		if err := spin(ctx, m.team.hands[m.ID()][peer].Idle); err != nil {
 			return err
 		}
 	}
@@ -245,18 +236,20 @@ func (g *gather) byLoop(ctx context.Context) error {
 	return g.check(ctx)
 }
 
-// The bandwidth of an all-gather of some chunks from each rank, back to back:
-// by a plan, by chains by hand, by a loop of copies, taking turns in one world.
+// The bandwidth of an all-gather of some chunks from each rank, one alone or
+// many back to back: by a plan, by chains by hand, by a loop of copies, taking
+// turns in one world.
 func TestFigureAllGatherReachesTheRateOfCopiesByHand(t *testing.T) {
 	type size struct {
-		bytes  int64
 		chunks int
+		bytes  int64
 	}
 	sizes := choice(
-		[]size{{1 << 20, 128}, {4 << 20, 128}, {16 << 20, 64}, {64 << 20, 24}, {256 << 20, 8}, {1 << 30, 3}},
-		[]size{{4 << 10, 8}, {64 << 10, 2}})
+		[]size{{1, 1 << 20}, {1, 4 << 20}, {1, 16 << 20}, {1, 64 << 20}, {1, 256 << 20}, {1, 1 << 30},
+			{128, 1 << 20}, {128, 4 << 20}, {64, 16 << 20}, {24, 64 << 20}, {8, 256 << 20}, {3, 1 << 30}},
+		[]size{{8, 4 << 10}, {1, 64 << 10}})
 	for _, s := range sizes {
-		t.Run(fmt.Sprintf("%dKiB", s.bytes>>10), func(t *testing.T) { gathers(t, s.chunks, s.bytes) })
+		t.Run(fmt.Sprintf("%dx%dKiB", s.chunks, s.bytes>>10), func(t *testing.T) { gathers(t, s.chunks, s.bytes) })
 	}
 }
 

@@ -45,7 +45,7 @@ func choose() error {
 	}
 	real = !strings.Contains(os.Getenv(hip.CUDASetting), "fakecuda")
 	if !real && os.Getenv(fakeDevices) == "" {
-		os.Setenv(fakeDevices, "4")
+		os.Setenv(fakeDevices, "3")
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package peers
 import (
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"runtime"
 	"slices"
@@ -43,10 +44,7 @@ var hands = sync.OnceValues(func() (all [][]*handcuda.Stream, err error) {
 			return nil, err
 		}
 		row := make([]*handcuda.Stream, p.Devices())
-		for peer := range row {
-			if peer == d {
-				continue
-			}
+		for peer := range after(d, len(row)) {
 			if row[peer], err = handcuda.Open(os.Getenv(hip.CUDASetting), d); err != nil {
 				return nil, err
 			}
@@ -55,6 +53,15 @@ var hands = sync.OnceValues(func() (all [][]*handcuda.Stream, err error) {
 	}
 	return all, nil
 })
+
+// after are the others of n ranks in the order in which a rank sends to them:
+// the next one first, so that no two ranks begin with the same.
+func after(rank, n int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for i := 1; i < n && yield((rank+i)%n); i++ {
+		}
+	}
+}
 
 func newTeam(t testing.TB) *team {
 	t.Helper()

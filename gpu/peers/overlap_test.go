@@ -125,11 +125,8 @@ func (p *product) first() int { return p.ID() * len(p.sched) }
 
 func (p *product) byHand() {
 	own := p.mine()
-	for peer := range p.Size() {
-		if peer == p.ID() {
-			p.chain, p.loop = append(p.chain, nil), append(p.loop, nil)
-			continue
-		}
+	p.chain, p.loop = make([]*handcuda.Chain, p.Size()), make([]*handcuda.Chain, p.Size())
+	for peer := range after(p.ID(), p.Size()) {
 		var gated []handcuda.Chunk
 		for i, ch := range p.sched {
 			c := handcuda.Chunk{
@@ -145,8 +142,8 @@ func (p *product) byHand() {
 			gated = append(gated, c)
 		}
 		whole := handcuda.Copy{Src: base(own, p.ID()), Dst: base(own, peer), Width: int(own.Size()), Rows: 1}
-		p.chain = append(p.chain, handcuda.NewChain(gated))
-		p.loop = append(p.loop, handcuda.NewChain([]handcuda.Chunk{{Copies: []handcuda.Copy{whole}}}))
+		p.chain[peer] = handcuda.NewChain(gated)
+		p.loop[peer] = handcuda.NewChain([]handcuda.Chunk{{Copies: []handcuda.Copy{whole}}})
 	}
 }
 
@@ -270,8 +267,8 @@ func (p *product) same(ctx context.Context) error {
 // A product whose rows all ranks gather: triggered by a plan and by chains by
 // hand with the same chunks, beside its two parts one after the other.
 func TestFigureOverlapWithTheProduct(t *testing.T) {
-	for _, dim := range choice([]int{4096, 8192, 16384}, []int{256}) {
-		for _, steps := range choice([]int{66, 132, 264}, []int{2}) {
+	for _, dim := range choice([]int{4096, 8192, 16384}, []int{384}) {
+		for _, steps := range choice([]int{132, 264, 528}, []int{2}) {
 			tm := newTeam(t)
 			o := &outputs{own: make([][]byte, tm.n)}
 			tm.run(3*int64(dim+shifts)*int64(dim)*elementLen, func(ctx context.Context, m *member) error {

@@ -35,6 +35,7 @@ static const way ways[] = {
     {.name = "a stream a pair, shifted"},
     {.name = "a stream a pair, unshifted", .unsorted = 1},
     {.name = "a stream a pair, shifted, gated", .gated = 1},
+    {.name = "a stream a GPU, shifted, gated", .single = 1, .gated = 1},
     {.name = "a stream a pair, shifted, pulled", .pull = 1},
     {.name = "a stream a GPU, shifted, pulled", .single = 1, .pull = 1},
     {.name = "a stream a pair, priorities", .ranked = 1},

@@ -88,9 +88,10 @@ static void gather(rank *r, int way, size_t at, size_t bytes, CUstream s) {
         NC(ncclAllGather((void *)mine, (void *)buf, bytes, ncclInt8, r->comm[way], s));
         return;
     }
-    for (int p = 0; p < ranks; p++)
-        if (p != r->id)
-            CU(cuMemcpyPeerAsync(all[p].plain + at + r->id * bytes, all[p].context, mine, r->context, bytes, r->to[p]));
+    for (int i = 1, p; i < ranks; i++) {
+        p = (r->id + i) % ranks; /* no two begin with the same */
+        CU(cuMemcpyPeerAsync(all[p].plain + at + r->id * bytes, all[p].context, mine, r->context, bytes, r->to[p]));
+    }
 }
 
 static void gathered(rank *r, int way, CUstream s) {
@@ -150,7 +151,8 @@ static void do_rate(rank *r, const size_t *args) {
 static void rate(rank *r) {
     static const struct {
         size_t bytes, times;
-    } sizes[] = {{1 << 20, 128}, {4 << 20, 128}, {16 << 20, 64}, {64 << 20, 24}, {256 << 20, 8}, {1 << 30, 3}};
+    } sizes[] = {{1 << 20, 1},    {4 << 20, 1},    {16 << 20, 1},  {64 << 20, 1},  {256 << 20, 1},  {1 << 30, 1},
+                 {1 << 20, 128}, {4 << 20, 128}, {16 << 20, 64}, {64 << 20, 24}, {256 << 20, 8}, {1 << 30, 3}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int way = 0; way < WAYS; way++) {
             if (!with[way]) continue;
