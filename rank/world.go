@@ -185,10 +185,10 @@ func (w *World) open(ctx context.Context) error {
 		return err
 	}
 	for _, r := range w.ranks {
-		for _, peer := range w.ranks {
-			if peer == r {
-				continue
-			}
+		// The next rank first, so that in a round no two ranks begin with the same
+		// peer, whose link they would share.
+		for i := 1; i < len(w.ranks); i++ {
+			peer := w.ranks[(r.id+i)%len(w.ranks)]
 			if r.queues[peer.id], err = w.node.Acquire(ctx, r.device, r.endpoint, peer.endpoint); err != nil {
 				return err
 			}
