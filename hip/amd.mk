@@ -10,15 +10,15 @@ AMD_EXAMPLES := all_gather broadcast put_quiet sdma_probe
 .PHONY: amd-tests amd-matrix amd-check amd-leaks
 
 # amd_on runs a command with $(1) emulated devices, queues made by $(2).
-amd_on = echo "amd: $(1) devices, queues by $(2)" && eval "$$($(GO) run ./$(EMULATED)/env -devices $(1) -way $(2))"
+amd_on = echo "amd: $(1) devices, queues by $(2)"; on=$$($(GO) run ./$(EMULATED)/env -devices $(1) -way $(2)) || exit 1; eval "$$on"
 
 # amd-tests is what CI runs: every test of the packages that meet the platform,
 # from the same source as for the host, on 4 devices under the race detector,
 # those of ranks and plans on 2 and 8 and for both ways of making queues, and the
 # examples on 8. The race detector sees Go's memory; amd-check watches C's.
 amd-tests: compiler amd-check
-	@$(call amd_on,4,hsa) && $(GO) test -race -count=1 -timeout $(TIMEOUT) $(AMD_PACKAGES) $(AMD_EXAMPLES:%=./examples/%)
-	@set -e; for on in "2 hsa" "2 kfd" "4 kfd" "8 hsa" "8 kfd"; do set -- $$on; \
+	@$(call amd_on,4,hsa); $(GO) test -race -count=1 -timeout $(TIMEOUT) $(AMD_PACKAGES) $(AMD_EXAMPLES:%=./examples/%)
+	@set -e; for case in "2 hsa" "2 kfd" "4 kfd" "8 hsa" "8 kfd"; do set -- $$case; \
 	  $(call amd_on,$$1,$$2); $(GO) test -count=1 -timeout $(TIMEOUT) ./rank ./plan; done
 	@set -e; $(call amd_on,8,kfd); for e in $(AMD_EXAMPLES); do \
 	  $(GO) run ./examples/$$e -ranks 8 > /dev/null; echo "$$e: every byte is right"; done
