@@ -40,10 +40,8 @@ func (e *Engine) moveRows(dst, src []byte, w *sdma.Window) error {
 			continue
 		}
 		rows := min(left, (int64(e.budget)-1)/w.Width)
-		for range rows {
-			copy(dst[to:to+w.Width], src[from:from+w.Width])
-			from, to = from+w.SrcPitch, to+w.DstPitch
-		}
+		copyRows(dst[to:], src[from:], w.DstPitch, w.SrcPitch, w.Width, rows)
+		from, to = from+rows*w.SrcPitch, to+rows*w.DstPitch
 		e.budget -= int(rows * w.Width)
 		left -= rows
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -88,6 +89,33 @@ func TestACopyWritesExactlyItsRows(t *testing.T) {
 		}))
 		if !bytes.Equal(dst, want) {
 			rt.Fatalf("a copy of %d rows of %d bytes went wrong", height, width)
+		}
+	})
+}
+
+// Large windows of whole lines may be copied in another way than others.
+func TestLargeWindowsAreCopiedAsSmallOnesAre(t *testing.T) {
+	const half = 1 << 20
+	b := make([]byte, 2*half+64)
+	b = b[-uintptr(unsafe.Pointer(&b[0]))&63:][:2*half] // from a line's start on
+	src, dst := b[:half], b[half:]
+	round := uint64(0)
+	rapid.Check(t, func(rt *rapid.T) {
+		round++
+		fill(b, round)
+		width := 64*rapid.Int64Range(1, 40).Draw(rt, "lines") + rapid.SampledFrom([]int64{0, 0, 0, 8}).Draw(rt, "more")
+		rows := rapid.Int64Range(1, 128).Draw(rt, "rows")
+		srcPitch := width + rapid.Int64Range(0, 1000).Draw(rt, "source gap")
+		dstPitch := width + rapid.SampledFrom([]int64{0, 64, 640, 1}).Draw(rt, "destination gap")
+		from := rapid.Int64Range(0, half-(rows-1)*srcPitch-width).Draw(rt, "from")
+		to := rapid.SampledFrom([]int64{0, 64, 192, 7}).Draw(rt, "to")
+		want := bytes.Clone(dst)
+		for i := range rows {
+			copy(want[to+i*dstPitch:][:width], src[from+i*srcPitch:][:width])
+		}
+		copyRows(dst[to:], src[from:], dstPitch, srcPitch, width, rows)
+		if !bytes.Equal(dst, want) {
+			rt.Fatalf("%d rows of %d bytes went wrong", rows, width)
 		}
 	})
 }

@@ -1,0 +1,38 @@
+//go:build !race
+
+#include "textflag.h"
+
+// func streamRows(dst, src *byte, dstPitch, srcPitch, width, rows int64)
+TEXT ·streamRows(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVQ dstPitch+16(FP), R8
+	MOVQ srcPitch+24(FP), R9
+	MOVQ width+32(FP), DX
+	MOVQ rows+40(FP), CX
+
+row:
+	LEAQ (SI)(R9*1), R10 // the next row, which the processor does not foresee
+	XORQ AX, AX
+
+line:
+	PREFETCHT0 (R10)(AX*1)
+	MOVOU      (SI)(AX*1), X0
+	MOVOU      16(SI)(AX*1), X1
+	MOVOU      32(SI)(AX*1), X2
+	MOVOU      48(SI)(AX*1), X3
+	MOVNTO     X0, (DI)(AX*1)
+	MOVNTO     X1, 16(DI)(AX*1)
+	MOVNTO     X2, 32(DI)(AX*1)
+	MOVNTO     X3, 48(DI)(AX*1)
+	ADDQ       $64, AX
+	CMPQ       AX, DX
+	JLT        line
+
+	ADDQ R8, DI
+	MOVQ R10, SI
+	DECQ CX
+	JNZ  row
+
+	SFENCE // what is streamed comes before the signal
+	RET
