@@ -6,8 +6,8 @@ import (
 )
 
 // growth measures rounds and preparations from one to many, and how fast they
-// grow: the slope between two neighbours in a picture with logarithmic axes is
-// 1 where twice the work takes twice the time.
+// grow: in a picture with logarithmic axes the slope is 1 where twice the work
+// takes twice the time.
 func growth(s *suite) error {
 	for _, g := range growths(s) {
 		if err := g.measure(s); err != nil {
@@ -25,7 +25,8 @@ type growthOf struct {
 
 type growthCase struct {
 	x    float64 // chunks × peers over all ranks
-	took func() ([]float64, error)
+	open func() (*world, error)
+	took func(w *world) (seconds float64, err error)
 }
 
 func growths(s *suite) []growthOf {
@@ -39,55 +40,65 @@ func growths(s *suite) []growthOf {
 	}
 	prepared := growthOf{name: "preparing for 3 peers, by chunks"}
 	for _, chunks := range pick(s, []int{1, 10}, []int{1, 10, 100, 1000, 10000}, []int{1, 3, 10, 30, 100, 300, 1000, 3000, 10000}) {
-		prepared.cases = append(prepared.cases, growthCase{float64(3 * chunks), func() ([]float64, error) {
-			_, took, err := s.preparing(load{peers: 3, regions: chunks, alone: true})
-			return took, err
-		}})
+		l := load{peers: 3, regions: chunks, alone: true}
+		prepared.cases = append(prepared.cases, growthCase{float64(3 * chunks),
+			func() (*world, error) { return s.loaded(l) },
+			func(w *world) (float64, error) { return w.preparation(5) }})
 	}
 	return []growthOf{byChunks, byRanks, prepared}
 }
 
 func (s *suite) roundCase(ranks, chunks int) growthCase {
 	sh := shape{ranks: ranks, bytes: int64(chunkBytes * chunks), chunks: chunks}
-	return growthCase{float64(ranks * (ranks - 1) * chunks), func() (took []float64, err error) {
-		w, err := s.wornIn(sh)
-		if err != nil {
-			return nil, err
-		}
-		defer w.shut(&err)
-		each, err := w.rounds(3)
-		if err != nil {
-			return nil, err
-		}
-		samples, err := takeTurns(s.turns(), func() (float64, error) { return w.rounds(howMany(each, turnSeconds)) })
-		if err != nil {
-			return nil, err
-		}
-		return samples[0], nil
-	}}
+	var n int
+	return growthCase{float64(ranks * (ranks - 1) * chunks),
+		func() (*world, error) { return s.wornIn(sh) },
+		func(w *world) (float64, error) {
+			if n == 0 {
+				each, err := w.rounds(3)
+				if err != nil {
+					return 0, err
+				}
+				n = howMany(each, turnSeconds)
+			}
+			return w.rounds(n)
+		}}
 }
 
-// steepest is the largest slope that counts as linear: caches make the last
-// step of a straight line a little steeper than the others.
+// steepest is the largest slope that counts as linear: where little is done,
+// much of it is cheaper from the cache.
 const steepest = 1.15
 
-func (g growthOf) measure(s *suite) error {
-	var x, y float64
-	steep := math.Inf(-1)
+// measure has all cases of the line take turns, so that each turn is a line of
+// its own whatever else the machine does meanwhile.
+func (g growthOf) measure(s *suite) (err error) {
+	var measures []func() (float64, error)
 	for _, c := range g.cases {
-		took, err := c.took()
+		w, err := c.open()
 		if err != nil {
 			return err
 		}
-		r := s.result(fmt.Sprintf("%s: chunks × peers = %v", g.name, c.x), "µs", scaled(took, 1e6))
+		defer w.shut(&err)
+		measures = append(measures, func() (float64, error) { return c.took(w) })
+	}
+	samples, err := takeTurns(s.turns(), measures...)
+	if err != nil {
+		return err
+	}
+	for i, c := range g.cases {
+		r := s.result(fmt.Sprintf("%s: chunks × peers = %v", g.name, c.x), "µs", scaled(samples[i], 1e6))
 		r.X = c.x
 		if err := s.emit(r); err != nil {
 			return err
 		}
-		if x > 0 {
-			steep = max(steep, math.Log(r.Median/y)/math.Log(c.x/x))
-		}
-		x, y = c.x, r.Median
 	}
-	return s.emit(s.result(g.name, "steepest slope", []float64{steep}).atMost(steepest))
+	var slopes []float64
+	for turn := range samples[0] {
+		var line fit
+		for i, c := range g.cases {
+			line.add(math.Log(c.x), math.Log(samples[i][turn]))
+		}
+		slopes = append(slopes, line.slope())
+	}
+	return s.emit(s.result(g.name, "slope", slopes).atMost(steepest))
 }

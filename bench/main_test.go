@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -178,5 +179,17 @@ func TestLimitsAreForTheMedian(t *testing.T) {
 func TestAnEmptyRunHasNoMedian(t *testing.T) {
 	if got := digits(newResult("", "", "", nil).Median); got != "NaN" {
 		t.Errorf("the median of nothing is %s", got)
+	}
+}
+
+func TestASlopeIsThePower(t *testing.T) {
+	for _, power := range []float64{0.5, 1, 2} {
+		var line fit
+		for _, x := range []float64{1, 10, 100, 5000} {
+			line.add(math.Log(x), math.Log(3*math.Pow(x, power)))
+		}
+		if got := line.slope(); math.Abs(got-power) > 1e-9 {
+			t.Errorf("3·x^%v has slope %v", power, got)
+		}
 	}
 }

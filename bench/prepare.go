@@ -108,24 +108,38 @@ func prepare(s *suite) error {
 	return nil
 }
 
+// ring is the size of the rings that l is prepared on.
+func (l load) ring() int64 {
+	if l.packets() < 64<<10 { // it would take long to write a ring of the usual size to its end
+		return 128 << 10
+	}
+	return copyengine.DefaultRingBytes
+}
+
+// loaded is a world with a plan of l, on rings that have all their pages.
+func (s *suite) loaded(l load) (*world, error) {
+	w, err := s.plannedOn(l.ring(), l.peers+1, l.bytes(), l.schedule)
+	if err != nil {
+		return nil, err
+	}
+	if s.scope > brief {
+		if _, err := w.preparation(int(l.ring()/l.packets()) + 1); err != nil {
+			w.shut(&err)
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
 // preparing is what a NextRound takes of rank 0, beside memcpy and in seconds.
 func (s *suite) preparing(l load) (ratio, took []float64, err error) {
-	ring := int64(copyengine.DefaultRingBytes)
-	if l.packets() < 64<<10 { // it would take long to write such a ring to its end
-		ring = 128 << 10
-	}
-	w, err := s.plannedOn(ring, l.peers+1, l.bytes(), l.schedule)
+	w, err := s.loaded(l)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer w.shut(&err)
 	const n = 5
-	if s.scope > brief {
-		if _, err := w.preparation(int(ring/l.packets()) + 1); err != nil { // every page of the rings is there now
-			return nil, nil, err
-		}
-	}
-	copies := newPacketCopies(l, ring)
+	copies := newPacketCopies(l, l.ring())
 	samples, err := takeTurns(4*s.turns(),
 		func() (float64, error) { return w.preparation(n) },
 		func() (float64, error) { return copies.mean(n), nil })

@@ -61,3 +61,12 @@ func scaled(samples []float64, by float64) []float64 {
 	}
 	return r
 }
+
+// fit is the straight line that fits points best, by least squares.
+type fit struct{ n, x, y, xx, xy float64 }
+
+func (f *fit) add(x, y float64) {
+	f.n, f.x, f.y, f.xx, f.xy = f.n+1, f.x+x, f.y+y, f.xx+x*x, f.xy+x*y
+}
+
+func (f *fit) slope() float64 { return (f.n*f.xy - f.x*f.y) / (f.n*f.xx - f.x*f.x) }
