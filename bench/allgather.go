@@ -8,46 +8,49 @@ import (
 	"time"
 )
 
-// allGather compares with memcpy. The limits are those for 64 MiB from each of
-// four ranks.
+// allGather compares linear copies with memcpy. The limit is for 64 MiB from
+// each of four ranks.
 func allGather(s *suite) error {
-	const size = 64 << 20
-	for _, sh := range gatherShapes(s) {
-		ratio, rate, err := s.gather(sh)
-		if err != nil {
-			return fmt.Errorf("%v: %w", sh, err)
+	for _, ranks := range pick(s, []int{2}, []int{2, 4, 8}, []int{2, 4, 8}) {
+		for _, mib := range pick(s, []int64{1}, []int64{1, 4, 16, 64}, []int64{1, 4, 16, 64, 256}) {
+			if int64(ranks)*int64(ranks)*mib > 1<<10 && s.scope < full { // memory, and time
+				continue
+			}
+			limit := map[bool]float64{true: 0.90}[ranks == 4 && mib == 64]
+			if err := s.gathered(shape{ranks: ranks, bytes: mib << 20}, limit); err != nil {
+				return err
+			}
 		}
-		r := s.result(sh.String(), "×memcpy", ratio)
-		switch {
-		case sh.ranks != 4 || sh.bytes != size:
-		case sh.width == 0:
-			r = r.atLeast(0.90)
-		case sh.width >= 1<<10:
-			r = r.atLeast(0.75)
-		}
-		if err := s.emit(r); err != nil {
-			return err
-		}
-		if err := s.emit(s.result(sh.String(), "GB/s", rate)); err != nil {
+	}
+	return nil
+}
+
+// windowGather compares windows with memcpy of the same bytes.
+func windowGather(s *suite) error {
+	for _, width := range pick(s, []int64{64}, []int64{64, 256, 1024, 4096}, []int64{64, 128, 256, 512, 1024, 2048, 4096}) {
+		sh := shape{ranks: pick(s, 2, 4, 4), bytes: pick(s, int64(1), 64, 64) << 20, width: width}
+		limit := map[bool]float64{true: 0.75}[s.scope > brief && width >= 1<<10]
+		if err := s.gathered(sh, limit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func gatherShapes(s *suite) (all []shape) {
-	for _, ranks := range pick(s, []int{2}, []int{2, 4, 8}, []int{2, 4, 8}) {
-		for _, mib := range pick(s, []int64{1}, []int64{1, 4, 16, 64}, []int64{1, 4, 16, 64, 256}) {
-			if int64(ranks)*int64(ranks)*mib > 4<<10 && s.scope < full { // memory, and time
-				continue
-			}
-			all = append(all, shape{ranks: ranks, bytes: mib << 20})
-		}
+// gathered reports sh beside memcpy, with a limit unless that is 0.
+func (s *suite) gathered(sh shape, limit float64) error {
+	ratio, rate, err := s.gather(sh)
+	if err != nil {
+		return fmt.Errorf("%v: %w", sh, err)
 	}
-	for _, width := range pick(s, []int64{64}, []int64{64, 256, 1024, 4096}, []int64{64, 128, 256, 512, 1024, 2048, 4096}) {
-		all = append(all, shape{ranks: pick(s, 2, 4, 4), bytes: pick(s, int64(1), 64, 64) << 20, width: width})
+	r := s.result(sh.String(), "×memcpy", ratio)
+	if limit > 0 {
+		r = r.atLeast(limit)
 	}
-	return all
+	if err := s.emit(r); err != nil {
+		return err
+	}
+	return s.emit(s.result(sh.String(), "GB/s", rate))
 }
 
 // turnSeconds is how long a turn of something short goes on.

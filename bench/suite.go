@@ -16,6 +16,7 @@ type figure struct {
 
 var figures = []figure{
 	{"allgather", "bytes per second of an all-gather, as a part of what memcpy on as many threads reaches", allGather},
+	{"windows", "the same for windows of rows", windowGather},
 	{"openmpi", "the time of OpenMPI's MPI_Allgather beside ours", openMPI},
 	{"prepare", "host time for preparing a round, beside memcpy of the packets' bytes", prepare},
 	{"trigger", "from the mark of a 4 KiB chunk to its arrival, beside waking a goroutine that copies", trigger},
