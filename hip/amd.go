@@ -92,5 +92,5 @@ func (p *amdPlatform) Device(i int) (Device, error) {
 
 func (p *amdPlatform) Describe() string {
 	v := p.libraries.Version()
-	return fmt.Sprintf("amd: ROCm from %s, HIP %d.%d, %d devices, topology from %s", p.from, v/10_000_000, v/100_000%100, len(p.devices), p.sysfs)
+	return fmt.Sprintf("amd: ROCm from %s (%s), HIP %d.%d, %d devices, topology from %s", p.from, strings.Join(p.libraries.Loaded(), ", "), v/10_000_000, v/100_000%100, len(p.devices), p.sysfs)
 }

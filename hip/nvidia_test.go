@@ -47,6 +47,21 @@ func soon(t *testing.T) context.Context {
 	return ctx
 }
 
+func TestTheDriversLibraryIsToldByDescribe(t *testing.T) {
+	gpu(t)
+	p, err := hip.Open("nvidia")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "libcuda.so.1 from the loader's path"
+	if lib := os.Getenv(hip.CUDASetting); lib != "" {
+		want = lib + " from " + hip.CUDASetting
+	}
+	if text := p.Describe(); !strings.Contains(text, want) {
+		t.Errorf("%q is not in %q", want, text)
+	}
+}
+
 // What is written to a device's memory is read back: bytes of any length and
 // place, words far apart with what lies between them left alone, and zeros.
 func TestADevicesMemoryHoldsWhatIsWritten(t *testing.T) {

@@ -5,6 +5,7 @@ package fakerocm_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,22 @@ func TestTheEngineOfEveryPairIsToldByDescribe(t *testing.T) {
 		}
 		if len(d.Pairs) != 12 {
 			t.Errorf("%d pairs are described, want 12", len(d.Pairs))
+		}
+	})
+}
+
+func TestTheLibrariesThatWereOpenedAreToldByDescribe(t *testing.T) {
+	both(t, 2, func(t *testing.T, _ fakerocm.Way) {
+		w, err := rank.Open(t.Context(), config(t, 2, rank.NodeConfig{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Close(context.Background())
+		dir := os.Getenv(hip.ROCmSetting)
+		for _, want := range []string{"from " + dir + " ", dir + "/libamdhip64.so", dir + "/libhsa-runtime64.so", os.Getenv(hip.KFDSetting), os.Getenv(hip.SysfsSetting)} {
+			if text := w.Describe().Platform; dir == "" || !strings.Contains(text, want) {
+				t.Errorf("%q is not in %q", want, text)
+			}
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 type Libraries struct {
 	c       *C.rocm
 	version int
+	loaded  []string   // as the loader was asked for them
 	mu      sync.Mutex // of what KFD makes
 }
 
@@ -70,6 +71,9 @@ func (l *Libraries) find(what string, paths []string, load func(*C.char) *C.char
 		why := load(path)
 		C.free(unsafe.Pointer(path))
 		if why == nil {
+			if p != "" {
+				l.loaded = append(l.loaded, p)
+			}
 			return nil
 		}
 		if text := C.GoString(why); strings.HasSuffix(text, "No such file or directory") {
@@ -103,6 +107,10 @@ func (l *Libraries) Devices() (int, error) {
 // Version is HIP's version: 10,000,000 times the major and 100,000 times the
 // minor number, and the patch.
 func (l *Libraries) Version() int { return l.version }
+
+// Loaded is the libraries that were opened, as the loader was asked for them: a
+// name without a folder is one that it found on its path.
+func (l *Libraries) Loaded() []string { return l.loaded }
 
 // hip makes a hipError_t an error.
 func (l *Libraries) hip(call string, device int, code C.int) error {
