@@ -281,7 +281,7 @@ func TestACancelledCloseStillOpensTheRanksGates(t *testing.T) {
 			return err
 		}
 		cut, bad := expect[*CutError](p.Wait(ctx)) // rank 0's chunks came as they stood
-		if bad != nil {
+		if bad = errors.Join(bad, r.Sync(context.WithoutCancel(ctx))); bad != nil {
 			return bad
 		}
 		if cut.Peer != 0 {
