@@ -16,6 +16,7 @@ type act struct {
 	ranks   int  // at least so many
 	open    int  // plans that must be open
 	private bool // it concerns queues, so only a world that shares none does it
+	seen    bool // packets must be seen, which only the host's engines let be
 	do      func(*actor, context.Context) error
 }
 
@@ -34,7 +35,7 @@ func init() { acts = append(acts, faults...) }
 func (a *actor) act(ctx context.Context) error {
 	a.acts++
 	t := acts[a.common.IntN(len(acts))]
-	if t.ranks > a.v.ranks || t.open > len(a.rigs) || t.private && a.v.temper != alone {
+	if t.ranks > a.v.ranks || t.open > len(a.rigs) || t.private && a.v.temper != alone || t.seen && !a.v.b.soak.sees() {
 		t = acts[0]
 	}
 	if err := a.atLeast(ctx, t.open); err != nil {

@@ -21,6 +21,10 @@ type soak struct {
 	tally    tally
 }
 
+// sees says whether the platform is the host's, whose engines let their packets
+// be seen and whose kernels are Go functions.
+func (s *soak) sees() bool { return s.platform == "" || s.platform == "host" }
+
 // boutsPerEpoch is how many bouts each worker runs between two looks at what is
 // left over.
 const boutsPerEpoch = 10

@@ -5,7 +5,7 @@ SOAK ?= 10m
 SEED ?= 0
 FUZZ ?= 60s
 
-.PHONY: soak torture fuzz
+.PHONY: soak torture fuzz cgocheck
 
 # soak runs random worlds, plans, sizes, orders and faults.
 soak:
@@ -28,3 +28,12 @@ fuzz:
 	    echo "$$(dirname $$f) $$name"; \
 	    $(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZ) $$(dirname $$f); \
 	  done; done
+
+# cgocheck runs what calls C under the runtime's strictest checks of the pointers
+# that are handed over, on the host and over the emulated ROCm.
+cgocheck: export GODEBUG := cgocheck=1
+cgocheck: export GOEXPERIMENT := cgocheck2
+cgocheck: compiler
+	CGO_ENABLED=1 $(GO) test -count=1 -timeout $(TIMEOUT) $(FLAGS) ./hip/... ./heap ./copyengine/... ./rank ./plan ./internal/fakerocm
+	eval "$$($(GO) run ./internal/fakerocm/env -devices 4)" && \
+	SLUICE_PLATFORM=amd CGO_ENABLED=1 $(GO) test -count=1 -timeout $(TIMEOUT) $(FLAGS) ./rank ./plan

@@ -48,6 +48,9 @@ func newVenue(b *bout, name string, t temper) *venue {
 		v.last = &killed
 	case t == alone && oneIn(b.rnd, 2):
 		v.last = endings[b.rnd.IntN(len(endings))]
+		if v.last.breaks && !b.soak.sees() { // its kernel is a Go function
+			v.last = &killed
+		}
 	}
 	return v
 }
