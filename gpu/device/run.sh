@@ -45,6 +45,9 @@ examples() {
       [ -x ./$e ] && SHOW='verified|time per|GB' step "$e, $n ranks, 1000 rounds" 120 ./$e -platform nvidia -ranks $n -rounds 1000
     done
   done
+  for p in builtin triton gluon; do
+    SHOW='verified|time per|float64' step "gemm_all_gather, $p, 200 rounds" 120 ./gemm_all_gather -platform nvidia -ranks 2 -rounds 200 -producer $p
+  done
 }
 figures() { SHOW='test.go' step "figures" 120 bash -c "$tests" gpu 110 Figure; }
 soak() { SHOW='worlds|PASS' step "random plans" $((${SOAK:-60} + 30)) env SLUICE_TORTURE=${SOAK:-60}s ./plan/plan.test -test.parallel 1 -test.v -test.run TestPlansDoWhatTheirModelSays; }
