@@ -21,7 +21,7 @@ type pause struct {
 const (
 	pauseYields   = 32
 	shortestSleep = 5 * time.Microsecond
-	longestSleep  = 50 * time.Microsecond
+	longestSleep  = 25 * time.Microsecond
 )
 
 func (p *pause) wait() {

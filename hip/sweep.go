@@ -9,7 +9,7 @@ import (
 
 // A device that writes a word of pinned host memory tells nobody. So while
 // waiters watch such words, one goroutine looks at all of them, with a pause
-// that grows to 100 µs while nothing changes, and wakes the waiters of those
+// that grows to 25 µs while nothing changes, and wakes the waiters of those
 // that have changed.
 type sweeper struct {
 	pinned atomic.Pointer[[]addressRange] // memory that devices write

@@ -76,7 +76,7 @@ func (w *Waiter) Watch(word *Word) {
 }
 
 // Poll has every Park until Unwatch end by itself, after a pause that grows to
-// 100 µs: for what the host is not told of and must look at again.
+// 25 µs: for what the host is not told of and must look at again.
 func (w *Waiter) Poll() {
 	if !w.polls {
 		w.polls, w.pause = true, pause{}

@@ -90,9 +90,6 @@ func (p *Plan) wait(ctx context.Context) error {
 			return p.ended(ctx, round, err)
 		}
 	}
-	if err := p.mine().look(); err != nil {
-		return err
-	}
 	if err := p.miscounted(round); err != nil {
 		return err
 	}
@@ -139,6 +136,14 @@ func (p *Plan) awaitQueues(ctx context.Context, round uint64) error {
 		if o == p {
 			continue
 		}
+		// What is noticed chunk by chunk is noticed sooner at the end: pauses grow
+		// while nothing happens.
+		t := &p.tables[o.rank.ID()]
+		for c := p.first; c < p.first+len(p.own) && t.mem.Mapped(); c++ {
+			if err := p.await(ctx, round, t, c, kernels.GateArrival); err != nil {
+				return err
+			}
+		}
 		err := p.awaitQueue(ctx, round, p.rank.Queue(o.rank.ID()), &p.owner)
 		if err == nil {
 			err = p.awaitQueue(ctx, round, o.rank.Queue(p.rank.ID()), &o.owner)
@@ -147,7 +152,7 @@ func (p *Plan) awaitQueues(ctx context.Context, round uint64) error {
 			return err
 		}
 	}
-	return nil
+	return p.mine().look()
 }
 
 // awaitQueue waits until the queue's engine has executed all that owner
