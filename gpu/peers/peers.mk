@@ -4,8 +4,8 @@ PEERS := build/peers
 
 .PHONY: peer-tests
 
-# peer-tests puts test binaries, the examples, the source of a program that
-# compares with NCCL, and a runner into $(PEERS). Copy the folder to the machine
+# peer-tests puts test binaries, the examples, the sources of two programs
+# that do without Sluice, and a runner into $(PEERS). Copy the folder to the machine
 # and start run.sh there.
 peer-tests: compiler
 	rm -rf $(PEERS) && mkdir -p $(PEERS)
@@ -16,5 +16,5 @@ peer-tests: compiler
 	CGO_ENABLED=1 $(GO) test -c -ldflags='-s -w' -o $(PEERS)/peers.test ./gpu/peers
 	for e in $(GPU_EXAMPLES); do CGO_ENABLED=1 $(GO) build -ldflags='-s -w' -o $(PEERS)/$$e ./examples/$$e || exit 1; done
 	cp kernels/embedded/sm_90.ptx $(PEERS)/kernels.ptx
-	cp gpu/peers/device/run.sh gpu/peers/device/gathers.c $(PEERS)/
+	cp gpu/peers/device/run.sh gpu/peers/device/gathers.c gpu/peers/device/copies.c $(PEERS)/
 	du -sh $(PEERS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs what `make peer-tests` built, on a machine with several NVIDIA GPUs. Every
 # step is bounded and its result printed at once.
-#   run.sh [STEP ...]: links pairs first figures nccl overlap examples shared
+#   run.sh [STEP ...]: links pairs rounds figures nccl overlap ways examples shared
 # DEST is a folder for the logs, BUDGET the seconds for everything.
 cd "$(dirname "$0")" || exit 1
 export SLUICE_PLATFORM=nvidia SLUICE_LIBCUDA=${SLUICE_LIBCUDA:-libcuda.so.1}
@@ -32,32 +32,38 @@ tests() { # log, seconds, package, pattern
 nccl_path() { python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])'; }
 
 links() { step main "links" 10 nvidia-smi topo -m; }
-pairs() { tests main 20 peers '^Test[^F]'; }
-figures() { tests figures 40 peers 'FigureTrigger|FigureAllGather'; }
+pairs() { tests main 30 peers '^Test[^F]'; }
+figures() { tests figures 60 peers 'FigureTrigger|FigureAllGather'; }
+rounds() { step main "all_gather, 10000 rounds" 60 ./all_gather -platform nvidia -ranks "$gpus" -rounds 10000 -rows 64 -cols 256 -tile 32x64; }
 nccl() {
   local nccl
   nccl=$(nccl_path)
   step nccl "gathers is built" 30 gcc -O2 -pthread -I"$cuda/include" -I"$nccl/include" gathers.c -o gathers \
     -L"$cuda/lib64/stubs" -lcuda "$nccl/lib/libnccl.so.2" "-Wl,-rpath,$nccl/lib"
-  step nccl "gathers, rate" 35 ./gathers kernels.ptx loop,nccl,zero rate beside
+  step nccl "gathers, rate" 60 ./gathers kernels.ptx loop,nccl,zero rate beside
 }
 overlap() {
-  tests figures 50 peers FigureOverlap
-  step nccl "gathers, overlap" 35 ./gathers kernels.ptx loop,nccl,zero overlap
+  tests figures 60 peers FigureOverlap
+  step nccl "gathers, overlap" 60 ./gathers kernels.ptx loop,nccl,zero overlap
 }
-first() {
-  step main "all_gather, 10000 rounds" 60 ./all_gather -platform nvidia -ranks 2 -rounds 10000 -rows 64 -cols 256 -tile 32x64
+ways() {
+  step ways "copies is built" 30 gcc -O2 -pthread -I"$cuda/include" copies.c -o copies -L"$cuda/lib64/stubs" -lcuda
+  step ways "copies" 30 ./copies 65536 12 262144 4 4096 48
 }
 examples() {
-  local e
-  for n in 2 4; do
+  local e n shape
+  for n in "$gpus" $((2 * gpus)); do
     for e in all_gather broadcast put_quiet; do
-      step main "$e, $n ranks" 20 ./$e -platform nvidia -ranks $n -rounds 500 $([ $e = put_quiet ] && echo -rows 64 -cols 256 || echo -rows 256 -cols 512 -tile 64x64)
+      shape="-rows 256 -cols 512 -tile 64x64"
+      [ $e = put_quiet ] && shape="-rows 64 -cols 256"
+      step main "$e, $n ranks" 30 ./$e -platform nvidia -ranks "$n" -rounds 500 $shape
     done
   done
 }
 shared() { for p in rank plan; do tests main 120 $p .; done; }
 
 nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-for s in "${@:-links pairs first figures nccl overlap examples shared}"; do for t in $s; do $t; done; done
+gpus=$(nvidia-smi -L | wc -l)
+[ -n "$CUDA_VISIBLE_DEVICES" ] && gpus=$(tr , '\n' <<< "$CUDA_VISIBLE_DEVICES" | wc -l)
+for s in "${@:-links pairs rounds figures nccl overlap ways examples shared}"; do for t in $s; do $t; done; done
 exit $failed
