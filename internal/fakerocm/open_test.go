@@ -142,3 +142,23 @@ func TestKernelsBefore117AreAskedForAQueueOfTheLinksKind(t *testing.T) {
 		}
 	}
 }
+
+func TestWhereTheHSARuntimeRefusesKFDMakesTheQueues(t *testing.T) {
+	const devices = 4
+	use(t, fakerocm.HSA, devices)
+	before := settled(t, devices)
+	tell(t, devices, "no_hsa=1")
+	cfg := config(t, devices, rank.NodeConfig{})
+	err := rank.Run(t.Context(), cfg, func(ctx context.Context, r *rank.Rank) error {
+		for peer := range r.Size() {
+			if peer != r.ID() && !strings.Contains(r.Queue(peer).Engine(), "KFD queue type 4") {
+				return fmt.Errorf("the queue to rank %d is on %s", peer, r.Queue(peer).Engine())
+			}
+		}
+		return rounds(2)(ctx, r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothingLeft(t, before, cfg.Node)
+}

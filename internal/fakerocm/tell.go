@@ -51,6 +51,7 @@ func find(name string) (unsafe.Pointer, error) {
 //	devices=N           how many there are
 //	arch=NAME           what they are: gfx90a, gfx942, gfx950
 //	kfd_minor=N         KFD's interface is 1.N
+//	no_hsa=1            the HSA runtime refuses to make SDMA queues
 //	memory=N            bytes that each device has
 //	dead=D:E            engine E of device D (* is any) takes doorbells and does nothing
 //	slow=D:E:N          it takes N microseconds for each packet

@@ -20,6 +20,7 @@ typedef struct {
     int devices;
     char arch[32];
     int kfd_minor;                            /* of the interface 1.x that KFD tells */
+    bool no_hsa;                              /* the HSA runtime makes no SDMA queue */
     uint64_t memory;                          /* bytes of each device */
     bool dead[MAX_DEVICES][ENGINES];          /* takes doorbells, executes nothing */
     unsigned slow[MAX_DEVICES][ENGINES];      /* microseconds before each packet */

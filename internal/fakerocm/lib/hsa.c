@@ -134,7 +134,7 @@ static Status check(const Descriptor *d) {
 
 static Status create(int device, Descriptor *d) {
     static uint64_t ids;
-    Status status = check(d);
+    Status status = settings().no_hsa ? INVALID_CREATION : check(d);
     if (status != SUCCESS) return status;
     Made *m = calloc(1, sizeof *m);
     m->page = memory_new(HOST, 4096);

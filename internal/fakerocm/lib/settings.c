@@ -66,6 +66,7 @@ static bool set(Settings *s, FILE **log, const char *key, const char *value) {
     if (!strcmp(key, "arch"))
         return snprintf(s->arch, sizeof s->arch, "%s", value) < (int)sizeof s->arch;
     if (!strcmp(key, "kfd_minor")) return (s->kfd_minor = atoi(value)) >= 0;
+    if (!strcmp(key, "no_hsa")) return s->no_hsa = atoi(value), true;
     if (!strcmp(key, "memory")) return (s->memory = strtoull(value, NULL, 0)) > 0;
     if (!strcmp(key, "log")) return (*log = fopen(value, "w")) != NULL;
     if (!strcmp(key, "refuse")) {
