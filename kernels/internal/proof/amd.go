@@ -135,7 +135,7 @@ func (r amdRules) isSignal(o order, i instr) bool {
 	if r.scoped && memory(i.op, "atomic_swap_x2") {
 		// Behind a mark it opens the gate; elsewhere it leaves a note that orders
 		// nothing. An atomic's sc0 asks for its result.
-		return o.added && i.has("sc1")
+		return (o.told == counting || o.told == counted) && i.has("sc1")
 	}
 	if !memory(i.op, "store") {
 		return false
