@@ -351,7 +351,7 @@ func TestAFaultedQueueFailsItsPlansAndIsMadeAnewWhenTheyAreClosed(t *testing.T) 
 			return err
 		}
 		armed.Store(true)
-		if err := g.produce(p, h); err != nil {
+		if err := errors.Join(g.produce(p, h), r.Sync(ctx)); err != nil {
 			return err
 		}
 		soon, cancel := context.WithCancel(ctx)

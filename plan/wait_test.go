@@ -67,7 +67,7 @@ func TestWaitFailsAtOnceOnExtraMarks(t *testing.T) {
 				return err
 			}
 		} else {
-			if err := g.produce(p, h); err != nil {
+			if err := errors.Join(g.produce(p, h), r.Sync(ctx)); err != nil {
 				return err
 			}
 			soon, cancel := short(ctx) // rank 0's first chunk is never marked
