@@ -95,7 +95,8 @@ func TestAFailedPeerMakesThePlanFailAtTheNextCollective(t *testing.T) {
 			return err
 		}
 		if r.ID() == 1 {
-			if err := g.produce(p, h); err != nil { // a second time
+			err := g.script(h, 1, func(prog *kernels.Program) { prog.On(0).Mark(p.FirstChunk()) }) // a second time
+			if err != nil {
 				return err
 			}
 		}
