@@ -67,7 +67,11 @@
 
 #define CHUNKS   (RANKS*OWN)
 #define QUEUES   (RANKS*(RANKS-1))
+#ifdef PASS_LATER
+#define DEPTH    (2*PLANS*OWN) /* the last round is sent, but may not be passed */
+#else
 #define DEPTH    (PLANS*OWN) /* a plan has one round at a time on a queue */
+#endif
 #define GENS     (PLANS*ROUNDS + FAULTS + 1)
 #define EVERYONE ((1<<RANKS)-1)
 
