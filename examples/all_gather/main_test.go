@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
@@ -161,21 +160,7 @@ func TestWhatCannotBeDoneEndsWithOneClearLineAndStatus1(t *testing.T) {
 }
 
 func TestStaleBytesAreFound(t *testing.T) {
-	copies := 0
-	node, err := rank.NewNode(rank.NodeConfig{
-		Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
-			if from.Device != 1 || to.Device != 0 || p.Op != sdma.OpCopyLinear && p.Op != sdma.OpCopyWindow {
-				return nil
-			}
-			if copies++; copies == 6 {
-				p.Copy.Src = p.Copy.Dst // what is there stays there
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := exampletest.Spoiled(t, 6, func(from, to int, _ *sdma.Packet) bool { return from == 1 && to == 0 }, exampletest.Stale)
 	o := program(&gather{node: node}).With("-platform host -ranks 2 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
 	o.Failed(t, 1, name, "wrong bytes")
 	var r result

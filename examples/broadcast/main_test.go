@@ -95,22 +95,7 @@ func TestWhatCannotBeDoneEndsWithOneClearLineAndStatus1(t *testing.T) {
 
 // A copy that does not move its bytes leaves those of the round before.
 func TestStaleBytesAreFound(t *testing.T) {
-	copies := 0
-	node, err := rank.NewNode(rank.NodeConfig{
-		RingBytes: 64 << 10,
-		Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
-			if to.Device != 2 || p.Op != sdma.OpCopyLinear && p.Op != sdma.OpCopyWindow {
-				return nil
-			}
-			if copies++; copies == 6 {
-				p.Copy.Src = p.Copy.Dst
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := exampletest.Spoiled(t, 6, func(_, to int, _ *sdma.Packet) bool { return to == 2 }, exampletest.Stale)
 	o := program(&broadcast{node: node}).With("-platform host -ranks 3 -rows 32 -cols 32 -tile 16x16 -programs 2 -rounds 5 -json")
 	o.Failed(t, 1, name, "rank 2 has")
 	var r result

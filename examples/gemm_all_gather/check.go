@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/triggeredplans/sluice/heap"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/rank"
 	"github.com/triggeredplans/sluice/schedule"
 )
@@ -39,22 +40,11 @@ func (s *seen) result() (sampled int, worst float64) {
 	return s.sampled, s.worst
 }
 
-// wrongError says that data is not what it must be.
-type wrongError struct {
-	rank  int
-	round uint64
-	what  string
-}
-
-func (e *wrongError) Error() string {
-	return fmt.Sprintf("rank %d, round %d: %s", e.rank, e.round, e.what)
-}
-
-// check looks at what a round left on a rank. The error is a *wrongError if
-// something is wrong.
+// check looks at what a round left on a rank. The error is an
+// *example.WrongError if something is wrong.
 func (g *gather) check(ctx context.Context, r *rank.Rank, out *heap.Tensor, in *inputs, use *consumer, chunks schedule.Schedule, round uint64) error {
 	wrong := func(format string, args ...any) error {
-		return &wrongError{r.ID(), round, fmt.Sprintf(format, args...)}
+		return &example.WrongError{Rank: r.ID(), Round: round, What: fmt.Sprintf(format, args...)}
 	}
 	here := make([]byte, out.Size())
 	if err := out.Read(here); err != nil {
@@ -67,12 +57,13 @@ func (g *gather) check(ctx context.Context, r *rank.Rank, out *heap.Tensor, in *
 		return err
 	}
 	for peer := range r.Size() {
-		if !bytes.Equal(rows(peer), g.seen.wrote[peer]) {
-			return wrong("%d of the bytes that rank %d wrote are others here", different(rows(peer), g.seen.wrote[peer]), peer)
+		n := different(rows(peer), g.seen.wrote[peer])
+		if err := example.Wrong(r.ID(), round, n, "rank %d's rows", peer); err != nil {
+			return err
 		}
 	}
 	if row, col, worst := g.sample(in, rows(r.ID()), round); worst > 1 {
-		return wrong("element %d, %d of the product is off by %.1f times what rounding allows", row, col, worst)
+		return wrong("element %d, %d of the product off by %.1f times what rounding allows", row, col, worst)
 	} else {
 		g.seen.add(samples, worst)
 	}
@@ -84,7 +75,7 @@ func (g *gather) check(ctx context.Context, r *rank.Rank, out *heap.Tensor, in *
 		owner, own := c/len(chunks), chunks[c%len(chunks)]
 		// Every rank's chunks lie in its rows as this rank's lie in its own.
 		if want := sumOf(here, own, int64(per*(owner-r.ID()))); sum != want {
-			return wrong("the consumer's sum of chunk %d is %d, and its elements' is %d", c, sum, want)
+			return wrong("%d as the consumer's sum of chunk %d, whose elements make %d", sum, c, want)
 		}
 	}
 	return r.Barrier(ctx) // nobody changes what others compare with
@@ -109,7 +100,10 @@ func (g *gather) sample(in *inputs, own []byte, round uint64) (row, col int, wor
 	return row, col, worst
 }
 
-func different(a, b []byte) (n int) {
+func different(a, b []byte) (n uint64) {
+	if bytes.Equal(a, b) {
+		return 0
+	}
 	for i := range a {
 		if a[i] != b[i] {
 			n++

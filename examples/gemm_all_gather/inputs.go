@@ -6,11 +6,12 @@ import (
 	"math"
 
 	"github.com/triggeredplans/sluice/heap"
+	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/rank"
 )
 
 // elem is the size of a bfloat16.
-const elem = 2
+const elem = example.Elem
 
 // inputs are the two factors on a rank: a, its own and new in every round, and
 // b, the same on all ranks.

@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -52,24 +51,17 @@ type result struct {
 	TileRows      int     `json:"tile_rows"`
 	TileCols      int     `json:"tile_cols"`
 	ChunksPerRank int     `json:"chunks_per_rank"`
-	BytesPerRound int64   `json:"bytes_per_round"`
 	Sampled       int     `json:"elements_compared_with_float64"`
 	WorstError    float64 `json:"worst_error"` // of those, as a part of what rounding may make of them
-	SecondsPer    float64 `json:"seconds_per_round"`
-	AllRight      bool    `json:"verified"`
+	example.Figures
 }
 
-func (r *result) Verified() bool { return r.AllRight }
-
 func (r *result) Table() [][2]string {
-	return [][2]string{
+	return append([][2]string{
 		{"producer", fmt.Sprintf("%s, tiles of %dx%d", r.Producer, r.TileRows, r.TileCols)},
 		{"chunks per rank", fmt.Sprint(r.ChunksPerRank)},
-		{"bytes sent per round", fmt.Sprint(r.BytesPerRound)},
-		{"time per round", time.Duration(r.SecondsPer * 1e9).Round(time.Microsecond).String()},
 		{"compared with float64", fmt.Sprintf("%d elements, the worst at %.2f of what rounding allows", r.Sampled, r.WorstError)},
-		{"every byte verified", fmt.Sprint(r.AllRight)},
-	}
+	}, r.Lines("sent")...)
 }
 
 func (g *gather) flags(fs *flag.FlagSet) {
@@ -94,13 +86,10 @@ func (g *gather) run(ctx context.Context, f *example.Flags) (example.Result, err
 	err := f.RunWorld(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
 		return g.rank(ctx, f, r, res)
 	})
-	if wrong := (*wrongError)(nil); errors.As(err, &wrong) {
-		return res, err
-	} else if err != nil {
+	if !res.End(err) {
 		return nil, err
 	}
-	res.AllRight = true
-	return res, nil
+	return res, err
 }
 
 // heapBytes is room for the three matrices, the gates and handles, and what
@@ -157,7 +146,7 @@ func (g *gather) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res *
 	if r.ID() == 0 {
 		res.Platform, res.ChunksPerRank = r.World().Platform(), len(chunks)
 		res.TileRows, res.TileCols = tile.Rows, tile.Cols
-		res.BytesPerRound = chunks.Bytes() * int64(r.Size()) * int64(r.Size()-1)
+		res.Bytes = chunks.Bytes() * int64(r.Size()) * int64(r.Size()-1)
 		f.Say("%s platform: %d chunks of %d tiles", res.Platform, len(chunks), g.steps)
 	}
 	var spent time.Duration
@@ -197,7 +186,7 @@ func (g *gather) rank(ctx context.Context, f *example.Flags, r *rank.Rank, res *
 		}
 	}
 	if r.ID() == 0 {
-		res.SecondsPer = spent.Seconds() / float64(f.Rounds)
+		res.Spent(spent, f.Rounds)
 		res.Sampled, res.WorstError = g.seen.result()
 	}
 	return p.Close(ctx)

@@ -4,10 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
-	"github.com/triggeredplans/sluice/rank"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
@@ -38,7 +36,7 @@ func TestEveryShapeIsMultipliedGatheredAndUsed(t *testing.T) {
 func TestTheResultCountsWhatWasSent(t *testing.T) {
 	var r result
 	program(new(gather)).JSON(t, "-ranks 3 -rows 300 -cols 200 -depth 4 -programs 4 -rounds 2 -platform host", &r)
-	if r.Platform != "host" || r.Producer != "builtin" || r.TileRows != 128 || r.TileCols != 128 || r.ChunksPerRank != 2 || r.BytesPerRound != 3*2*300*200*elem {
+	if r.Platform != "host" || r.Producer != "builtin" || r.TileRows != 128 || r.TileCols != 128 || r.ChunksPerRank != 2 || r.Bytes != 3*2*300*200*elem {
 		t.Errorf("the result is %+v", r)
 	}
 }
@@ -46,7 +44,7 @@ func TestTheResultCountsWhatWasSent(t *testing.T) {
 func TestJSONHasJustItsFields(t *testing.T) {
 	o := program(new(gather)).With("-ranks 2 -rows 8 -cols 8 -depth 8 -rounds 2 -json -platform host")
 	o.Fields(t, "example", "platform", "producer", "ranks", "rounds", "rows", "cols", "depth", "tile_rows", "tile_cols",
-		"chunks_per_rank", "bytes_per_round", "elements_compared_with_float64", "worst_error", "seconds_per_round", "verified")
+		"chunks_per_rank", "elements_compared_with_float64", "worst_error", "bytes_per_round", "seconds_per_round", "gbytes_per_second", "verified")
 }
 
 func TestABadFlagEndsWithOneClearLine(t *testing.T) {
@@ -69,23 +67,9 @@ func TestABadFlagEndsWithOneClearLine(t *testing.T) {
 }
 
 func TestStaleBytesAreFound(t *testing.T) {
-	copies := 0
-	node, err := rank.NewNode(rank.NodeConfig{
-		Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
-			if from.Device != 1 || to.Device != 0 || p.Op != sdma.OpCopyLinear && p.Op != sdma.OpCopyWindow {
-				return nil
-			}
-			if copies++; copies == 3 {
-				p.Copy.Src = p.Copy.Dst // what is there stays there
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := exampletest.Spoiled(t, 3, func(from, to int, _ *sdma.Packet) bool { return from == 1 && to == 0 }, exampletest.Stale)
 	o := program(&gather{node: node}).With("-ranks 2 -rows 128 -cols 256 -depth 16 -programs 1 -rounds 5 -json -platform host")
-	o.Failed(t, 1, name, "rank 1 wrote are others here")
+	o.Failed(t, 1, name, "wrong bytes in rank 1's rows")
 	var r result
 	if o.Decode(t, &r); r.AllRight {
 		t.Error("verified is true")

@@ -3,14 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
-	"github.com/triggeredplans/sluice/copyengine"
 	"github.com/triggeredplans/sluice/copyengine/sdma"
 	"github.com/triggeredplans/sluice/internal/example"
 	"github.com/triggeredplans/sluice/internal/example/exampletest"
-	"github.com/triggeredplans/sluice/rank"
 )
 
 func TestMain(m *testing.M) { exampletest.Main(m, main) }
@@ -91,25 +88,6 @@ func TestWhatCannotBeDoneEndsWithOneClearLineAndStatus1(t *testing.T) {
 	}
 }
 
-// spoiled runs the program with a copy, of those that fit, that goes wrong.
-func spoiled(t *testing.T, fits func(p *sdma.Packet) bool, spoil func(p *sdma.Packet)) exampletest.Outcome {
-	t.Helper()
-	var copies atomic.Int64
-	node, err := rank.NewNode(rank.NodeConfig{
-		RingBytes: 64 << 10,
-		Intercept: func(from, to copyengine.Endpoint, _ uint64, p *sdma.Packet) error {
-			if from.Device == 1 && to.Device == 0 && fits(p) && copies.Add(1) == 6 {
-				spoil(p)
-			}
-			return nil
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program(&putQuiet{node: node}).With("-platform host -ranks 2 -rows 16 -cols 16 -rounds 5 -json")
-}
-
 func TestWrongBytesAreFound(t *testing.T) {
 	if exampletest.RaceDetector {
 		t.Skip("a wrong copy touches what a kernel may be writing, which the race detector tells")
@@ -120,15 +98,16 @@ func TestWrongBytesAreFound(t *testing.T) {
 		fits  func(p *sdma.Packet) bool
 		spoil func(p *sdma.Packet)
 	}{
-		"stale rows":        {linear, func(p *sdma.Packet) { p.Copy.Src = p.Copy.Dst }},
-		"a stale window":    {window, func(p *sdma.Packet) { p.Copy.Src = p.Copy.Dst; p.Copy.SrcPitch = p.Copy.DstPitch }},
+		"stale rows":        {linear, exampletest.Stale},
+		"a stale window":    {window, exampletest.Stale},
 		"a row too few":     {window, func(p *sdma.Packet) { p.Copy.Height-- }},
 		"rows too wide":     {window, func(p *sdma.Packet) { p.Copy.Width += 2 }},
 		"the wrong place":   {window, func(p *sdma.Packet) { p.Copy.Dst -= 2 }},
 		"the wrong columns": {window, func(p *sdma.Packet) { p.Copy.Src -= 2 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := spoiled(t, c.fits, c.spoil)
+			node := exampletest.Spoiled(t, 6, func(from, to int, p *sdma.Packet) bool { return from == 1 && to == 0 && c.fits(p) }, c.spoil)
+			o := program(&putQuiet{node: node}).With("-ranks 2 -rows 16 -cols 16 -rounds 5 -json")
 			o.Failed(t, 1, "put_quiet", "rank 0 has")
 			var r result
 			if o.Decode(t, &r); r.AllRight {

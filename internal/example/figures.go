@@ -42,16 +42,15 @@ func (f *Figures) Lines(moved string) [][2]string {
 	}
 }
 
-// WrongError says that bytes are not what a rank wrote.
+// WrongError says that a rank has data that is not what it must be.
 type WrongError struct {
-	Rank  int // that has them
+	Rank  int
 	Round uint64
-	Bytes uint64
-	Where string
+	What  string // that it has
 }
 
 func (e *WrongError) Error() string {
-	return fmt.Sprintf("round %d: rank %d has %d wrong bytes in %s", e.Round, e.Rank, e.Bytes, e.Where)
+	return fmt.Sprintf("round %d: rank %d has %s", e.Round, e.Rank, e.What)
 }
 
 // Wrong is a *WrongError if there are wrong bytes.
@@ -59,5 +58,5 @@ func Wrong(rank int, round, bytes uint64, where string, args ...any) error {
 	if bytes == 0 {
 		return nil
 	}
-	return &WrongError{rank, round, bytes, fmt.Sprintf(where, args...)}
+	return &WrongError{rank, round, fmt.Sprintf("%d wrong bytes in ", bytes) + fmt.Sprintf(where, args...)}
 }
