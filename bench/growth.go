@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // growth measures rounds and preparations from one to many, and how fast they
@@ -85,12 +86,21 @@ func (g growthOf) measure(s *suite) (err error) {
 	if err != nil {
 		return err
 	}
+	var before result
+	var steps []float64
 	for i, c := range g.cases {
 		r := s.result(fmt.Sprintf("%s: chunks × peers = %v", g.name, c.x), "µs", scaled(samples[i], 1e6))
 		r.X = c.x
 		if err := s.emit(r); err != nil {
 			return err
 		}
+		if i > 0 {
+			var step fit
+			step.add(math.Log(before.X), math.Log(before.Median))
+			step.add(math.Log(r.X), math.Log(r.Median))
+			steps = append(steps, step.slope())
+		}
+		before = r
 	}
 	var slopes []float64
 	for turn := range samples[0] {
@@ -100,5 +110,9 @@ func (g growthOf) measure(s *suite) (err error) {
 		}
 		slopes = append(slopes, line.slope())
 	}
-	return s.emit(s.result(g.name, "slope", slopes).atMost(steepest))
+	if err := s.emit(s.result(g.name, "slope", slopes).atMost(steepest)); err != nil {
+		return err
+	}
+	// A line through all points hides the step at which something changes.
+	return s.emit(s.result(g.name, "steepest step", []float64{slices.Max(steps)}).atMost(steepest))
 }

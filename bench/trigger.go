@@ -94,7 +94,7 @@ func (w *world) trigger(idle time.Duration, busy bool) (float64, error) {
 			defer keepBusy()()
 		}
 		for c := range n {
-			time.Sleep(idle)
+			time.Sleep(idle) // what is measured comes after such a pause
 			marked := time.Now()
 			v.MarkReady(c)
 			took = append(took, (<-seen).Sub(marked))
@@ -174,7 +174,7 @@ func (r *wakeReference) median(idle time.Duration, busy bool) float64 {
 	}
 	took := make([]time.Duration, n)
 	for i := range took {
-		time.Sleep(idle)
+		time.Sleep(idle) // as before a chunk's mark
 		began := time.Now()
 		r.wake <- struct{}{}
 		<-r.woken

@@ -72,11 +72,7 @@ func TestADeviceThatFailsFailsEveryRanksPlan(t *testing.T) {
 		ctx = context.WithoutCancel(ctx) // no rank learns of it by the other
 		ctx, cancel := context.WithTimeout(ctx, patience/2)
 		defer cancel()
-		s, err := newSender(ctx, r, 4, 256, 12)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 12)
 		if err != nil {
 			return err
 		}
@@ -131,11 +127,7 @@ func TestAKernelThatNeverEndsIsNamedAndHangsNothing(t *testing.T) {
 	defer cancel()
 	var waited error
 	err = rank.Run(ctx, cfg, func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 13)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 13)
 		if err != nil {
 			return err
 		}
@@ -171,15 +163,7 @@ func TestTheUsersConnectionsAreCounted(t *testing.T) {
 		t.Errorf("4 ranks: got %v, want a *hip.StreamLimitError of 8 connections", err)
 	}
 	run(t, config(t, 2), func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 14)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.round(ctx, p), p.Close(ctx))
+		return aPlanWorks(ctx, r, 4, 256, 14)
 	})
 }
 

@@ -24,11 +24,7 @@ import (
 // The first launch of a kernel would load its code, which waits for the device.
 func TestTheFirstLaunchOfAKernelRunsBehindWaitingChains(t *testing.T) {
 	run(t, config(t, 2), func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 1)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 1)
 		if err != nil {
 			return err
 		}
@@ -43,11 +39,7 @@ func TestTheFirstLaunchOfAKernelRunsBehindWaitingChains(t *testing.T) {
 // Streams that share a connection wait for each other.
 func TestAStreamTooManyIsRefusedAndTheOthersWork(t *testing.T) {
 	run(t, config(t, 3), func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 2)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 2)
 		if err != nil {
 			return err
 		}
@@ -170,11 +162,7 @@ func TestTwoHostPlacedRanksAreCarriedWithoutTheDriver(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	err = w.Run(ctx, func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 8, 3000, 4)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 8, 3000, 4)
 		if err != nil {
 			return err
 		}
@@ -256,11 +244,7 @@ func TestAWorldOpensAndClosesWhileAnotherWaits(t *testing.T) {
 	cfg := config(t, 2)
 	cfg.HeapBytes = 1 << 20
 	run(t, cfg, func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 7)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 7)
 		if err != nil {
 			return err
 		}
@@ -270,15 +254,7 @@ func TestAWorldOpensAndClosesWhileAnotherWaits(t *testing.T) {
 				return err
 			}
 			err = rank.Run(ctx, other, func(ctx context.Context, r *rank.Rank) error {
-				s, err := newSender(ctx, r, 4, 128, 8)
-				if err != nil {
-					return err
-				}
-				p, err := plan.New(ctx, r, s.out, s.chunks)
-				if err != nil {
-					return err
-				}
-				return errors.Join(s.round(ctx, p), p.Close(ctx))
+				return aPlanWorks(ctx, r, 4, 128, 8)
 			})
 			if err != nil {
 				return err
@@ -318,11 +294,7 @@ func TestAWorldOpensWhileAnotherPreparesOnTheSameQueues(t *testing.T) {
 		return nil
 	})
 	run(t, cfg, func(ctx context.Context, r *rank.Rank) error {
-		s, err := newSender(ctx, r, 4, 256, 11)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
+		s, p, err := newPlan(ctx, r, 4, 256, 11)
 		if err != nil {
 			return err
 		}
@@ -415,15 +387,7 @@ func TestTwoHeapsOnOneDeviceAreRefusedUnlessAllowed(t *testing.T) {
 				return fmt.Errorf("from %d to %d: %s", p.From, p.To, p.Engine)
 			}
 		}
-		s, err := newSender(ctx, r, 4, 256, 10)
-		if err != nil {
-			return err
-		}
-		p, err := plan.New(ctx, r, s.out, s.chunks)
-		if err != nil {
-			return err
-		}
-		return errors.Join(s.round(ctx, p), p.Close(ctx))
+		return aPlanWorks(ctx, r, 4, 256, 10)
 	})
 }
 

@@ -120,6 +120,25 @@ func newSender(ctx context.Context, r *rank.Rank, chunks, width int, seed uint64
 	return s, err
 }
 
+// newPlan is newSender and a plan of its chunks.
+func newPlan(ctx context.Context, r *rank.Rank, chunks, width int, seed uint64) (*sender, *plan.Plan, error) {
+	s, err := newSender(ctx, r, chunks, width, seed)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.New(ctx, r, s.out, s.chunks)
+	return s, p, err
+}
+
+// aPlanWorks makes a plan, runs a round of it and closes it.
+func aPlanWorks(ctx context.Context, r *rank.Rank, chunks, width int, seed uint64) error {
+	s, p, err := newPlan(ctx, r, chunks, width, seed)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.round(ctx, p), p.Close(ctx))
+}
+
 // produce launches a kernel that fills and marks the rank's chunks.
 func (s *sender) produce(p *plan.Plan, h plan.Handle) error {
 	prog := kernels.NewProgram(1)

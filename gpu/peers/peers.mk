@@ -16,5 +16,5 @@ peer-tests: compiler
 	CGO_ENABLED=1 $(GO) test -c -ldflags='-s -w' -o $(PEERS)/peers.test ./gpu/peers
 	for e in $(GPU_EXAMPLES); do CGO_ENABLED=1 $(GO) build -ldflags='-s -w' -o $(PEERS)/$$e ./examples/$$e || exit 1; done
 	cp kernels/embedded/sm_90.ptx $(PEERS)/kernels.ptx
-	cp gpu/peers/device/run.sh gpu/peers/device/gathers.c gpu/peers/device/copies.c $(PEERS)/
+	cp gpu/peers/device/* $(PEERS)/
 	du -sh $(PEERS)

@@ -2,14 +2,9 @@
  * are given to the driver. One thread for each GPU; they begin together.
  * gcc -O2 -pthread -I$CUDA/include copies.c -o copies -lcuda
  * copies [KIB COPIES ...] */
-#include <cuda.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+#include "together.h"
 
-enum { MOST = 8, PARTS = 4, REPEATS = 5 };
+enum { PARTS = 4, REPEATS = 5 };
 
 /* How copies are made. */
 typedef struct {
@@ -70,37 +65,9 @@ typedef struct {
     double took;
 } gpu;
 
-static int gpus, sizes;
+static int sizes;
 static gpu all[MOST];
 static char **args;
-
-#define CU(call)                                                     \
-    do {                                                             \
-        int e_ = (call);                                             \
-        if (e_) {                                                    \
-            printf("line %d: %s failed: %d\n", __LINE__, #call, e_); \
-            fflush(stdout);                                          \
-            _Exit(1);                                                \
-        }                                                            \
-    } while (0)
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec * 1e-3; /* µs */
-}
-
-/* meet waits, without a pause, until all threads are here. */
-static void meet(void) {
-    static atomic_int here, turn;
-    int at = turn;
-    if (atomic_fetch_add(&here, 1) == gpus - 1) {
-        here = 0;
-        turn = at + 1;
-    } else {
-        while (turn == at) {}
-    }
-}
 
 static CUstream stream(gpu *g, const way *w, int peer, int part) {
     if (w->ranked) return g->ranked[peer];
@@ -108,7 +75,7 @@ static CUstream stream(gpu *g, const way *w, int peer, int part) {
 }
 
 /* Peers as they come. */
-static int peer_at(const gpu *g, const way *w, int i) { return w->unsorted ? i : (g->id + i) % gpus; }
+static int peer_at(const gpu *g, const way *w, int i) { return w->unsorted ? i : (g->id + i) % ranks; }
 
 static size_t pieces(const gpu *g, const way *w, int peer, size_t bytes, CUdeviceptr *dst, CUdeviceptr *src, size_t *size) {
     size_t n = abs(w->split) > 1 ? abs(w->split) : 1;
@@ -131,9 +98,9 @@ static void copy(gpu *g, const way *w, size_t bytes) {
     CUdeviceptr dst[MOST * 16], src[MOST * 16];
     size_t size[MOST * 16], n = 0;
     int before = -1;
-    for (int i = 0; i < gpus; i++) {
+    for (int i = 0; i < ranks; i++) {
         int p = peer_at(g, w, i);
-        if (p == g->id || (w->ring && p != (g->id + 1) % gpus) || (w->ring == 2 && g->id)) continue;
+        if (p == g->id || (w->ring && p != (g->id + 1) % ranks) || (w->ring == 2 && g->id)) continue;
         CUstream s = stream(g, w, p, 0);
         if (w->gated) CU(cuStreamWaitValue32(s, g->words, 1, 0));
         if (w->turns && before >= 0) CU(cuStreamWaitEvent(s, g->done[before], 0));
@@ -155,16 +122,10 @@ static void copy(gpu *g, const way *w, size_t bytes) {
     if (w->batch == 2) batch(w, dst, src, size, n, stream(g, w, 0, 0));
 }
 
-static void idle(gpu *g) {
-    for (int p = 0; p < gpus; p++)
-        for (int k = 0; k <= PARTS; k++) {
-            int e;
-            while ((e = cuStreamQuery(k < PARTS ? g->to[p][k] : g->ranked[p])) == CUDA_ERROR_NOT_READY) {}
-            CU(e);
-        }
+static void all_idle(gpu *g) {
+    for (int p = 0; p < ranks; p++)
+        for (int k = 0; k <= PARTS; k++) idle(k < PARTS ? g->to[p][k] : g->ranked[p]);
 }
-
-static int less(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
 
 static void measure(gpu *g, const way *w, size_t bytes, int times) {
     static double each[REPEATS];
@@ -172,18 +133,18 @@ static void measure(gpu *g, const way *w, size_t bytes, int times) {
         meet();
         double began = now();
         for (int k = 0; k < times; k++) copy(g, w, bytes);
-        idle(g);
+        all_idle(g);
         g->took = now() - began;
         meet();
         if (g->id || i < 0) continue;
         each[i] = 0;
-        for (int p = 0; p < gpus; p++)
+        for (int p = 0; p < ranks; p++)
             if (all[p].took > each[i]) each[i] = all[p].took;
     }
     if (g->id) return;
-    qsort(each, REPEATS, sizeof *each, less);
-    int peers = w->ring ? 1 : gpus - 1;
-    printf("%d GPUs, %d x %zu KiB, %-54s %6.1f GB/s a GPU\n", gpus, times, bytes >> 10, w->name, peers * times * bytes / each[REPEATS / 2] / 1e3);
+    qsort(each, REPEATS, sizeof *each, ascending);
+    int peers = w->ring ? 1 : ranks - 1;
+    printf("%d GPUs, %d x %zu KiB, %-54s %6.1f GB/s a GPU\n", ranks, times, bytes >> 10, w->name, peers * times * bytes / each[REPEATS / 2] / 1e3);
     fflush(stdout);
 }
 
@@ -192,13 +153,13 @@ static void *run(void *arg) {
     int low, high;
     CU(cuCtxSetCurrent(g->context));
     CU(cuCtxGetStreamPriorityRange(&low, &high));
-    CU(cuMemAlloc(&g->data, (size_t)gpus << 28));
+    CU(cuMemAlloc(&g->data, (size_t)ranks << 28));
     CU(cuMemAlloc(&g->words, 4096));
     CU(cuMemsetD32(g->words, 1, 1024));
-    for (int p = 0; p < gpus; p++) {
+    for (int p = 0; p < ranks; p++) {
         CU(p == g->id ? 0 : cuCtxEnablePeerAccess(all[p].context, 0));
         for (int k = 0; k < PARTS; k++) CU(cuStreamCreate(&g->to[p][k], CU_STREAM_NON_BLOCKING));
-        int priority = low - (p + gpus - g->id) % gpus;
+        int priority = low - (p + ranks - g->id) % ranks;
         CU(cuStreamCreateWithPriority(&g->ranked[p], CU_STREAM_NON_BLOCKING, priority < high ? high : priority));
         CU(cuEventCreate(&g->done[p], CU_EVENT_DISABLE_TIMING));
     }
@@ -213,18 +174,8 @@ int main(int argc, char **argv) {
     static char *usual[] = {"65536", "24", "262144", "8"};
     args = argc > 2 ? argv + 1 : usual;
     sizes = argc > 2 ? (argc - 1) / 2 : 2;
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    CU(cuInit(0));
-    CU(cuDeviceGetCount(&gpus));
-    if (gpus > MOST) gpus = MOST;
-    pthread_t threads[MOST];
-    for (int i = 0; i < gpus; i++) {
-        CUdevice d;
-        all[i].id = i;
-        CU(cuDeviceGet(&d, i));
-        CU(cuDevicePrimaryCtxRetain(&all[i].context, d));
-    }
-    for (int i = 0; i < gpus; i++) pthread_create(&threads[i], NULL, run, &all[i]);
-    for (int i = 0; i < gpus; i++) pthread_join(threads[i], NULL);
+    start();
+    for (int i = 0; i < ranks; i++) all[i].id = i, all[i].context = context_of(i);
+    each_runs(run, all, sizeof *all);
     return 0;
 }

@@ -7,16 +7,12 @@
  *     -lcuda $NCCL/lib/libnccl.so.2 -Wl,-rpath,$NCCL/lib
  * gathers KERNELS.ptx WAYS rate|beside|overlap ...
  * WAYS is a list of loop, nccl, zero. */
-#include <cuda.h>
 #include <nccl.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-enum { LOOP, NCCL, ZERO, WAYS, MOST = 8, REPEATS = 11, WARM = 3, PIECE = 64 << 20 };
+#include "together.h"
+
+enum { LOOP, NCCL, ZERO, WAYS, REPEATS = 11, WARM = 3, PIECE = 64 << 20 };
 static const char *names[] = {"loop of cuMemcpyPeerAsync", "NCCL", "NCCL, zero-CTA policy"};
 static const size_t largest = (size_t)1 << 30; /* bytes from each rank */
 
@@ -33,51 +29,17 @@ typedef struct {
     double took;
 } rank;
 
-static int ranks, with[WAYS];
+static int with[WAYS];
 static rank all[MOST];
 static char *image, **what;
 static int whats;
 static ncclUniqueId ids[WAYS];
 
-static void fail(const char *call, int line, int code, const char *text) {
-    printf("line %d: %s failed: %d %s\n", line, call, code, text);
-    fflush(stdout);
-    _Exit(1);
-}
-#define CU(call)                                            \
-    do {                                                    \
-        int e_ = (call);                                    \
-        if (e_) fail(#call, __LINE__, e_, "");              \
-    } while (0)
 #define NC(call)                                                                \
     do {                                                                        \
         ncclResult_t e_ = (call);                                               \
         if (e_ != ncclSuccess) fail(#call, __LINE__, e_, ncclGetErrorString(e_)); \
     } while (0)
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1e6 + t.tv_nsec * 1e-3; /* µs */
-}
-
-/* meet waits, without a pause, until all ranks are here. */
-static void meet(void) {
-    static atomic_int here, turn;
-    int at = turn;
-    if (atomic_fetch_add(&here, 1) == ranks - 1) {
-        here = 0;
-        turn = at + 1;
-    } else {
-        while (turn == at) {}
-    }
-}
-
-static void idle(CUstream s) {
-    int e;
-    while ((e = cuStreamQuery(s)) == CUDA_ERROR_NOT_READY) {}
-    CU(e);
-}
 
 static CUdeviceptr buffer(const rank *r, int way) { return way == ZERO ? r->window : r->plain; }
 
@@ -100,8 +62,6 @@ static void gathered(rank *r, int way, CUstream s) {
         if (p != r->id) idle(r->to[p]);
 }
 
-static int less(const void *a, const void *b) { return (*(double *)a > *(double *)b) - (*(double *)a < *(double *)b); }
-
 /* timed is the middle of the repeats of do, each as long as its slowest rank. */
 static double timed(rank *r, void (*todo)(rank *, const size_t *), const size_t *args) {
     static double each[REPEATS];
@@ -117,7 +77,7 @@ static double timed(rank *r, void (*todo)(rank *, const size_t *), const size_t 
             if (all[p].took > each[i]) each[i] = all[p].took;
     }
     meet();
-    if (!r->id) qsort(each, REPEATS, sizeof *each, less);
+    if (!r->id) qsort(each, REPEATS, sizeof *each, ascending);
     meet();
     return each[REPEATS / 2];
 }
@@ -328,23 +288,12 @@ int main(int argc, char **argv) {
     with[NCCL] = strstr(argv[2], "nccl") != NULL;
     with[ZERO] = strstr(argv[2], "zero") != NULL;
     what = argv + 3, whats = argc - 3;
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    start();
     int version;
-    CU(cuInit(0));
-    CU(cuDeviceGetCount(&ranks));
-    if (ranks > MOST) ranks = MOST;
     NC(ncclGetVersion(&version));
     printf("NCCL %d, %d GPUs\n", version, ranks);
     for (int w = NCCL; w < WAYS; w++) NC(ncclGetUniqueId(&ids[w]));
-    pthread_t threads[MOST];
-    for (int i = 0; i < ranks; i++) {
-        CUdevice d;
-        all[i].id = i;
-        CU(cuDeviceGet(&d, i));
-        CU(cuDevicePrimaryCtxRetain(&all[i].context, d));
-    }
-    for (int i = 0; i < ranks; i++) pthread_create(&threads[i], NULL, run, &all[i]);
-    for (int i = 0; i < ranks; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < ranks; i++) all[i].id = i, all[i].context = context_of(i);
+    each_runs(run, all, sizeof *all);
     return 0;
 }

@@ -41,14 +41,7 @@ var (
 	marks = map[string]proof.Want{"k": {Marks: true}}
 )
 
-func checkMarks(arch string, lines []string) error {
-	text := amd(lines...)
-	if strings.HasPrefix(arch, "sm_") {
-		text = ptx(lines...)
-	}
-	_, err := proof.Check(arch, text, marks)
-	return err
-}
+func checkMarks(arch string, lines []string) error { return checkFor(marks, arch, lines) }
 
 func TestALeaderMayMarkAndOpenTheGateInRegionsThatOtherWavesSkip(t *testing.T) {
 	for arch, code := range map[string][]string{"gfx942": gfx950Leader, "gfx950": gfx950Leader, "sm_90": sm90Leader} {
@@ -59,23 +52,8 @@ func TestALeaderMayMarkAndOpenTheGateInRegionsThatOtherWavesSkip(t *testing.T) {
 }
 
 func TestEveryStepOfALeaderIsNeeded(t *testing.T) {
-	for _, c := range []struct {
-		arch  string
-		code  []string
-		steps []int
-	}{
-		{"gfx950", gfx950Leader, []int{1, 2, 6, 7, 8, 10, 13}},
-		{"sm_90", sm90Leader, []int{1, 2, 3}},
-	} {
-		for _, i := range c.steps {
-			code := slices.Clone(c.code)
-			code[i] = map[bool]string{true: "s_nop 0", false: ""}[strings.HasPrefix(c.arch, "gfx")]
-			var v *proof.Violation
-			if err := checkMarks(c.arch, code); !errors.As(err, &v) {
-				t.Errorf("%s without %q: error %v, want a violation", c.arch, c.code[i], err)
-			}
-		}
-	}
+	needed(t, marks, "gfx950", gfx950Leader, 1, 2, 6, 7, 8, 10, 13)
+	needed(t, marks, "sm_90", sm90Leader, 1, 2, 3)
 }
 
 func TestAGateThatIsTooWeakOrUnmarkedIsRefused(t *testing.T) {
@@ -87,19 +65,7 @@ func TestAGateThatIsTooWeakOrUnmarkedIsRefused(t *testing.T) {
 		{"sm_90", "sys.release.exch", "gpu.release.exch"},
 		{"sm_90", "acq_rel.add", "release.add"},
 	} {
-		code := slices.Clone(gfx950Leader)
-		if c.arch == "sm_90" {
-			code = slices.Clone(sm90Leader)
-		}
-		found := false
-		for i, l := range code {
-			found = found || strings.Contains(l, c.from)
-			code[i] = strings.Replace(l, c.from, c.to, 1)
-		}
-		var v *proof.Violation
-		if err := checkMarks(c.arch, code); !found || !errors.As(err, &v) {
-			t.Errorf("%s with %q for %q: error %v, want a violation", c.arch, c.to, c.from, err)
-		}
+		weakened(t, marks, c.arch, map[string][]string{"gfx950": gfx950Leader, "sm_90": sm90Leader}[c.arch], c.from, c.to)
 	}
 }
 
@@ -108,10 +74,7 @@ func TestAStoreBetweenAMarkAndItsGateIsSeen(t *testing.T) {
 	for i, l := range code { // branches lead a line further
 		code[i] = strings.Replace(l, "@14", "@15", 1)
 	}
-	var v *proof.Violation
-	if err := checkMarks("gfx950", code); !errors.As(err, &v) {
-		t.Errorf("error %v, want a violation", err)
-	}
+	refused(t, marks, "gfx950", code, "with a store before the gate")
 }
 
 // Blocks that were pasted in have labels and predicates of their own.

@@ -93,13 +93,54 @@ var (
 	both = map[string]proof.Want{"k": {Marks: true, Waits: true}}
 )
 
-func check(arch string, lines []string) error {
+func check(arch string, lines []string) error { return checkFor(both, arch, lines) }
+
+func checkFor(want map[string]proof.Want, arch string, lines []string) error {
 	text := amd(lines...)
 	if strings.HasPrefix(arch, "sm_") {
 		text = ptx(lines...)
 	}
-	_, err := proof.Check(arch, text, both)
+	_, err := proof.Check(arch, text, want)
 	return err
+}
+
+// refused checks that code breaks the order.
+func refused(t *testing.T, want map[string]proof.Want, arch string, code []string, how string) {
+	t.Helper()
+	var v *proof.Violation
+	if err := checkFor(want, arch, code); !errors.As(err, &v) {
+		t.Errorf("%s %s: error %v, want a violation", arch, how, err)
+	}
+}
+
+// needed checks that the order is broken without any of the steps, which are
+// lines of code.
+func needed(t *testing.T, want map[string]proof.Want, arch string, code []string, steps ...int) {
+	t.Helper()
+	for _, i := range steps {
+		without := slices.Clone(code)
+		without[i] = ""
+		if strings.HasPrefix(arch, "gfx") {
+			without[i] = "s_nop 0" // keeps the addresses
+		}
+		refused(t, want, arch, without, fmt.Sprintf("without %q", code[i]))
+	}
+}
+
+// weakened checks that the order is broken with to for from, wherever that
+// stands.
+func weakened(t *testing.T, want map[string]proof.Want, arch string, code []string, from, to string) {
+	t.Helper()
+	code = slices.Clone(code)
+	found := false
+	for i, l := range code {
+		found = found || strings.Contains(l, from)
+		code[i] = strings.Replace(l, from, to, 1)
+	}
+	if !found {
+		t.Errorf("%s: no line has %q", arch, from)
+	}
+	refused(t, want, arch, code, fmt.Sprintf("with %q for %q", to, from))
 }
 
 func TestTheOrderOfAMarkAndAWaitIsAccepted(t *testing.T) {
@@ -111,28 +152,9 @@ func TestTheOrderOfAMarkAndAWaitIsAccepted(t *testing.T) {
 }
 
 func TestEveryStepOfTheOrderIsNeeded(t *testing.T) {
-	for _, c := range []struct {
-		arch  string
-		code  []string
-		steps []int // lines without which the order is broken
-	}{
-		{"gfx942", gfx942, []int{1, 2, 5, 6, 7, 8, 10, 14}},
-		{"gfx90a", gfx90a, []int{1, 2, 4, 5, 6, 7, 9, 12, 13}},
-		{"sm_90", sm90, []int{1, 3, 5, 9}},
-	} {
-		for _, i := range c.steps {
-			code := slices.Clone(c.code)
-			if strings.HasPrefix(c.arch, "gfx") {
-				code[i] = "s_nop 0" // keeps the addresses
-			} else {
-				code[i] = ""
-			}
-			var v *proof.Violation
-			if err := check(c.arch, code); !errors.As(err, &v) {
-				t.Errorf("%s without %q: error %v, want a violation", c.arch, c.code[i], err)
-			}
-		}
-	}
+	needed(t, both, "gfx942", gfx942, 1, 2, 5, 6, 7, 8, 10, 14)
+	needed(t, both, "gfx90a", gfx90a, 1, 2, 4, 5, 6, 7, 9, 12, 13)
+	needed(t, both, "sm_90", sm90, 1, 3, 5, 9)
 }
 
 func TestAStepThatIsTooWeakIsRefused(t *testing.T) {
@@ -149,19 +171,7 @@ func TestAStepThatIsTooWeakIsRefused(t *testing.T) {
 		{"sm_90", "st.release.sys", "st.relaxed.sys"},
 		{"sm_90", "ld.acquire.sys", "ld.acquire.gpu"},
 	} {
-		code := slices.Clone(gfx942)
-		if c.arch == "sm_90" {
-			code = slices.Clone(sm90)
-		}
-		found := false
-		for i, l := range code {
-			found = found || strings.Contains(l, c.from)
-			code[i] = strings.Replace(l, c.from, c.to, 1)
-		}
-		var v *proof.Violation
-		if err := check(c.arch, code); !found || !errors.As(err, &v) {
-			t.Errorf("%s with %q for %q: error %v, want a violation", c.arch, c.to, c.from, err)
-		}
+		weakened(t, both, c.arch, map[string][]string{"gfx942": gfx942, "sm_90": sm90}[c.arch], c.from, c.to)
 	}
 }
 
