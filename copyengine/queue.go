@@ -253,16 +253,12 @@ func (q *Queue) Passed(o *Owner) bool {
 	return passed
 }
 
-const drainSpins = 4
-
 // Drain waits until the engine has executed all that o prepared, or has
 // faulted.
 func (q *Queue) Drain(ctx context.Context, w *hip.Waiter, o *Owner) error {
 	// The engine has little left to do when the last chunk has arrived.
-	for range drainSpins {
-		if w.Spin(func() bool { return q.Passed(o) }) {
-			return nil
-		}
+	if w.Spin(func() bool { return q.Passed(o) }) {
+		return nil
 	}
 	return q.await(ctx, w, func(l *ledger) (bool, error) {
 		if l.find(o) == nil {

@@ -192,8 +192,8 @@ func (w *Waiter) Await(ctx context.Context, word *Word, ready func(uint64) bool,
 	}
 }
 
-// Spin looks for a few microseconds whether ready holds, giving way to other
-// goroutines between two looks, and reports whether it came to hold. Where
+// Spin looks a few times whether ready holds, giving way to other goroutines
+// between two looks, and reports whether it came to hold. Where
 // giving way takes long, others want the processor, and who spins would queue
 // up behind them, while who is parked runs as soon as it is woken: then the
 // waiter's next waits do not spin.
@@ -221,7 +221,7 @@ func (w *Waiter) Spin(ready func() bool) bool {
 }
 
 const (
-	spinLooks = 16      // with a yield of 50 to 200 ns after each, a few microseconds
+	spinLooks = 2       // more are slower: all goroutines that give way queue up at one lock
 	longYield = 1000000 // ns; a goroutine that computes keeps the processor for 10 ms
 	shyWaits  = 100
 )
