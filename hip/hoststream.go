@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 )
 
 // ErrClosed is returned for work given to a stream that is closed.
@@ -19,15 +20,15 @@ type hostStream struct {
 	ctx    context.Context // ends when the stream's kernels must
 	kill   context.CancelCauseFunc
 
-	ended Word // launches that have ended
+	launched atomic.Uint64
+	ended    Word // launches that have ended
 
-	mu       sync.Mutex
-	launched uint64
-	waiting  []Launch
-	driving  bool
-	running  string
-	closed   bool
-	err      error
+	mu      sync.Mutex
+	waiting []Launch
+	driving bool
+	running string
+	closed  bool
+	err     error
 }
 
 func newHostStream(device string) *hostStream {
@@ -54,7 +55,7 @@ func (s *hostStream) Launch(l Launch) error {
 	case s.err != nil:
 		return s.err
 	}
-	s.launched++
+	s.launched.Add(1)
 	s.waiting = append(s.waiting, l)
 	if !s.driving {
 		s.driving = true
@@ -77,11 +78,16 @@ func (s *hostStream) drive() {
 		s.running = l.Func.Name
 		failed := s.err != nil
 		s.mu.Unlock()
+		s.carry(l, failed)
+	}
+}
 
-		var err error
-		if !failed { // what was launched behind a failed kernel does not run
-			err = s.run(l)
-		}
+// carry runs l, unless a kernel before it has failed. A kernel of one thread
+// runs on this goroutine; should it end it, another one drives on.
+func (s *hostStream) carry(l Launch, failed bool) {
+	var err error
+	returned := false
+	defer func() {
 		s.mu.Lock()
 		s.running = ""
 		if s.err == nil {
@@ -92,46 +98,51 @@ func (s *hostStream) drive() {
 			l.Done()
 		}
 		s.ended.Add(1)
+		if !returned {
+			go s.drive()
+		}
+	}()
+	if !failed {
+		s.run(l, &err)
 	}
+	returned = true
 }
 
-// run executes every thread of l on a goroutine of its own and returns the
-// first failure.
-func (s *hostStream) run(l Launch) error {
+// run executes every thread of l and stores the first failure.
+func (s *hostStream) run(l Launch, err *error) {
+	if l.Grid.Blocks*l.Grid.Threads == 1 {
+		t := s.thread(l, 0, 0, newBlock(1))
+		t.run(s.device, l.Func, func(e error) { *err = e })
+		return
+	}
 	var (
 		wg    sync.WaitGroup
 		first sync.Once
-		err   error
 	)
 	threads := make([]Thread, l.Grid.Blocks*l.Grid.Threads)
 	for b := range l.Grid.Blocks {
 		block := newBlock(l.Grid.Threads)
 		for i := range l.Grid.Threads {
 			t := &threads[b*l.Grid.Threads+i]
-			*t = Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, env: l.Env, ctx: s.ctx, block: block}
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
-				t.run(s.device, l.Func, func(e error) { first.Do(func() { err = e }) })
-			}()
+			*t = s.thread(l, b, i, block)
+			wg.Go(func() {
+				t.run(s.device, l.Func, func(e error) { first.Do(func() { *err = e }) })
+			})
 		}
 	}
 	wg.Wait()
-	return err
 }
 
-func (s *hostStream) Idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended.Load() == s.launched
+func (s *hostStream) thread(l Launch, b, i int, block *block) Thread {
+	return Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, env: l.Env, ctx: s.ctx, block: block}
 }
+
+func (s *hostStream) Idle() bool { return s.ended.Load() == s.launched.Load() }
 
 func (s *hostStream) Watch(w *Waiter) { w.Watch(&s.ended) }
 
 func (s *hostStream) Sync(ctx context.Context) error {
-	s.mu.Lock()
-	upTo := s.launched
-	s.mu.Unlock()
+	upTo := s.launched.Load()
 	if s.ended.Load() < upTo {
 		w := NewWaiter()
 		if err := w.Await(ctx, &s.ended, func(v uint64) bool { return v >= upTo }, nil); err != nil {
@@ -159,7 +170,7 @@ const killGrace = 1 // seconds
 func (s *hostStream) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
-	upTo := s.launched
+	upTo := s.launched.Load()
 	s.mu.Unlock()
 	all := func(v uint64) bool { return v == upTo }
 	w := NewWaiter()

@@ -142,8 +142,11 @@ func (v *View) MarkReady(chunk int) {
 	}
 	// On a device the grid's other CTAs run at the same time. Without this those
 	// of a host kernel would run one after the other, and its chunks would all
-	// be complete at the end.
-	runtime.Gosched()
+	// be complete at the end. A single CTA keeps its processor: who has been woken
+	// finds another, if there is one.
+	if v.t.Blocks > 1 {
+		runtime.Gosched()
+	}
 }
 
 // Arrived reports whether a chunk of this round is here: arrived, or marked
