@@ -197,6 +197,9 @@ type Thread struct {
 	ctx   context.Context
 	block *block
 	held  []*Memory // until the thread ends
+
+	waiter *Waiter // made by the first Await
+	unbind func() bool
 }
 
 // Arg is argument i's bits; a kernel launched with fewer arguments fails.
@@ -256,6 +259,16 @@ func (t *Thread) Word(addr uint64) *Word {
 // under it.
 func (t *Thread) Context() context.Context { return t.ctx }
 
+// Await waits until ready(word's value) holds. The error is why the kernel must
+// end first.
+func (t *Thread) Await(word *Word, ready func(uint64) bool) error {
+	if t.waiter == nil {
+		t.waiter = NewWaiter()
+		t.unbind = t.waiter.bind(t.ctx)
+	}
+	return t.waiter.Await(t.ctx, word, ready, nil)
+}
+
 // Fail ends the kernel with err, which becomes the error of its stream.
 func (t *Thread) Fail(err error) { panic(failure{err}) }
 
@@ -291,6 +304,9 @@ func (t *Thread) run(device string, f *Function, failed func(error)) {
 	defer func() {
 		for _, m := range t.held {
 			m.Release()
+		}
+		if t.unbind != nil {
+			t.unbind()
 		}
 		if returned {
 			return

@@ -20,9 +20,10 @@ type Waiter struct {
 	n       int
 	polls   bool
 	pause   pause
-	glances *time.Timer // nil unless the waiter glances
-	timer   *time.Timer // for the next one that does
-	shy     int         // waits that are not to spin
+	glances *time.Timer     // nil unless the waiter glances
+	timer   *time.Timer     // for the next one that does
+	shy     int             // waits that are not to spin
+	bound   <-chan struct{} // a context's Done: its end calls Wake
 	timed   bool
 	written atomic.Int64 // when a watched word was first written, if timed
 }
@@ -46,6 +47,13 @@ func NewTimedWaiter() *Waiter {
 	w := NewWaiter()
 	w.timed = true
 	return w
+}
+
+// bind has the end of ctx wake w, so that a Park under ctx need not watch it. It
+// lasts until unbind is called.
+func (w *Waiter) bind(ctx context.Context) (unbind func() bool) {
+	w.bound = ctx.Done()
+	return context.AfterFunc(ctx, w.Wake)
 }
 
 // WrittenAt is the Clock when a watched word was first written since the last
@@ -155,9 +163,12 @@ func (w *Waiter) Park(ctx context.Context) error {
 		}
 		return nil
 	}
-	if done == nil { // a plain receive costs less than a select
-		<-w.ch
-		return nil
+	if done == w.bound { // a plain receive costs less than a select
+		if ctx.Err() == nil {
+			<-w.ch
+			return nil
+		}
+		return context.Cause(ctx)
 	}
 	select {
 	case <-w.ch:
@@ -243,14 +254,16 @@ func bucketOf(w *Word) *bucket {
 	return &lot[h>>55]
 }
 
-func wake(w *Word) {
+// wake wakes who watches w and reports whether anybody does.
+func wake(w *Word) (woke bool) {
 	b := bucketOf(w)
 	if b.watching.Load() == 0 {
-		return
+		return false
 	}
 	b.mu.Lock()
 	for t := b.head; t != nil; t = t.next {
 		if t.word == w {
+			woke = true
 			if t.waiter.timed {
 				t.waiter.written.CompareAndSwap(0, Clock())
 			}
@@ -262,4 +275,5 @@ func wake(w *Word) {
 		}
 	}
 	b.mu.Unlock()
+	return woke
 }

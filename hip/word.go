@@ -27,6 +27,12 @@ func (w *Word) Add(d uint64) uint64 {
 	return v
 }
 
+// Signal adds d and reports whether that woke somebody.
+func (w *Word) Signal(d uint64) (woke bool) {
+	atomic.AddUint64(&w.v, d)
+	return wake(w)
+}
+
 // CompareAndSwap stores v if the word holds old, and reports whether it did.
 func (w *Word) CompareAndSwap(old, v uint64) bool {
 	if !atomic.CompareAndSwapUint64(&w.v, old, v) {

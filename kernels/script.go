@@ -155,7 +155,7 @@ func mix(x, n uint64) uint64 {
 func (s *script) await(w *hip.Word, value uint64) {
 	if s.t.Index == 0 {
 		reached := func(v uint64) bool { return uint32(v) >= uint32(value) }
-		if err := hip.NewWaiter().Await(s.t.Context(), w, reached, nil); err != nil {
+		if err := s.t.Await(w, reached); err != nil {
 			s.fail(fmt.Sprintf("the word is %d, want %d", w.Load(), value), err)
 		}
 	}

@@ -10,19 +10,18 @@ import (
 // View is what a kernel sees of its plan, read from the handle that Start
 // returned. Each thread makes its own; it is valid while the thread runs.
 type View struct {
-	t       *hip.Thread
-	handle  place
-	gates   place // the rank's own gate table
-	tables  place // a word per rank: the address of its gate table
-	faults  place // the fault row
-	trace   place // a word per chunk, or nowhere
-	chunks  int
-	rank    int
-	round   uint64
-	world   int
-	first   int
-	own     int
-	waiting *hip.Waiter // made by the first Wait that parks
+	t      *hip.Thread
+	handle place
+	gates  place // the rank's own gate table
+	tables place // a word per rank: the address of its gate table
+	faults place // the fault row
+	trace  place // a word per chunk, or nowhere
+	chunks int
+	rank   int
+	round  uint64
+	world  int
+	first  int
+	own    int
 }
 
 // place is where something begins in memory that the thread holds.
@@ -180,10 +179,7 @@ func (v *View) await(chunk int, gate *hip.Word) (polls int) {
 	if look(gate.Load()) {
 		return polls
 	}
-	if v.waiting == nil {
-		v.waiting = hip.NewWaiter()
-	}
-	if err := v.waiting.Await(v.t.Context(), gate, look, nil); err != nil {
+	if err := v.t.Await(gate, look); err != nil {
 		v.t.Fail(&WaitError{Chunk: chunk, Owner: v.Owner(chunk), Round: v.round, Seen: gate.Load(), Err: err})
 	}
 	return polls

@@ -89,7 +89,9 @@ func (e *Engine) atomic(a *sdma.Atomic) error {
 	case wide && a.Op.Compares():
 		word.CompareAndSwap(a.Compare, a.Operand)
 	case wide:
-		word.Add(a.Operand)
+		if word.Signal(a.Operand) {
+			e.yield() // who waits for this goes first
+		}
 	default:
 		atomicHalf(word, 32*half, a)
 	}
