@@ -10,6 +10,8 @@ const (
 	// a few lines are no faster when streamed.
 	streamBytes = 32 << 10
 	streamWidth = 4 * lineBytes
+	// What is fetched ahead must be on its way for as long as memory takes.
+	aheadBytes = 4 << 10
 )
 
 // copyRows is plainRows, except that it streams whole lines of large windows:
@@ -22,11 +24,11 @@ func copyRows(dst, src []byte, dstPitch, srcPitch, width, rows int64) {
 		return
 	}
 	dst, src = dst[:(rows-1)*dstPitch+width], src[:(rows-1)*srcPitch+width] // all that is reached
-	streamRows(&dst[0], &src[0], dstPitch, srcPitch, width, rows)
+	streamRows(&dst[0], &src[0], dstPitch, srcPitch, width, rows, (aheadBytes+width-1)/width)
 }
 
-// streamRows copies at least one row of at least one line. dst, its pitch and
-// the width are multiples of a line.
+// streamRows copies at least one row of at least one line, and fetches rows so
+// many ahead. dst, its pitch and the width are multiples of a line.
 //
 //go:noescape
-func streamRows(dst, src *byte, dstPitch, srcPitch, width, rows int64)
+func streamRows(dst, src *byte, dstPitch, srcPitch, width, rows, ahead int64)

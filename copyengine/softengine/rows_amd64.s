@@ -2,21 +2,26 @@
 
 #include "textflag.h"
 
-// func streamRows(dst, src *byte, dstPitch, srcPitch, width, rows int64)
-TEXT ·streamRows(SB), NOSPLIT, $0-48
+// func streamRows(dst, src *byte, dstPitch, srcPitch, width, rows, ahead int64)
+TEXT ·streamRows(SB), NOSPLIT, $0-56
 	MOVQ dst+0(FP), DI
 	MOVQ src+8(FP), SI
 	MOVQ dstPitch+16(FP), R8
 	MOVQ srcPitch+24(FP), R9
 	MOVQ width+32(FP), DX
 	MOVQ rows+40(FP), CX
+	MOVQ ahead+48(FP), R12
+	MOVQ R12, R11
+	IMULQ R9, R11
 
 row:
-	LEAQ (SI)(R9*1), R10 // the next row, which the processor does not foresee
-	XORQ AX, AX
+	LEAQ    (SI)(R11*1), R10 // a row to come, which the processor does not foresee
+	CMPQ    CX, R12
+	CMOVQLE SI, R10          // there is none: this row is in the cache
+	XORQ    AX, AX
 
 line:
-	PREFETCHT0 (R10)(AX*1)
+	PREFETCHNTA (R10)(AX*1)
 	MOVOU      (SI)(AX*1), X0
 	MOVOU      16(SI)(AX*1), X1
 	MOVOU      32(SI)(AX*1), X2
@@ -30,7 +35,7 @@ line:
 	JLT        line
 
 	ADDQ R8, DI
-	MOVQ R10, SI
+	ADDQ R9, SI
 	DECQ CX
 	JNZ  row
 
