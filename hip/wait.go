@@ -22,6 +22,7 @@ type Waiter struct {
 	pause   pause
 	glances *time.Timer     // nil unless the waiter glances
 	timer   *time.Timer     // for the next one that does
+	spins   uint            // so far
 	shy     int             // waits that are not to spin
 	bound   <-chan struct{} // a context's Done: its end calls Wake
 	timed   bool
@@ -216,25 +217,28 @@ func (w *Waiter) Spin(ready func() bool) bool {
 		w.shy--
 		return false
 	}
-	began := Clock()
-	runtime.Gosched()
-	if Clock()-began > longYield {
-		w.shy = shyWaits
-		return ready()
+	if w.spins++; w.spins%timedSpins == 0 {
+		began := Clock()
+		runtime.Gosched()
+		if Clock()-began > longYield {
+			w.shy = shyWaits
+			return ready()
+		}
 	}
 	for range spinLooks {
+		runtime.Gosched()
 		if ready() {
 			return true
 		}
-		runtime.Gosched()
 	}
 	return false
 }
 
 const (
-	spinLooks = 2       // more are slower: all goroutines that give way queue up at one lock
-	longYield = 1000000 // ns; a goroutine that computes keeps the processor for 10 ms
-	shyWaits  = 100
+	spinLooks  = 3       // more are slower: all goroutines that give way queue up at one lock
+	timedSpins = 4       // one in so many is timed: to read a clock takes as long as to give way
+	longYield  = 1000000 // ns; a goroutine that computes keeps the processor for 10 ms
+	shyWaits   = 100
 )
 
 // The parking lot: watches by the address of their word. A writer that finds a
