@@ -13,8 +13,8 @@ import (
 // ErrClosed is returned for work given to a stream that is closed.
 var ErrClosed = errors.New("hip: the stream is closed")
 
-// hostStream runs host kernels. A goroutine drives it only while there is
-// something to run.
+// hostStream runs host kernels. A goroutine drives it from the first launch until
+// it is closed.
 type hostStream struct {
 	device string
 	ctx    context.Context // ends when the stream's kernels must
@@ -23,16 +23,18 @@ type hostStream struct {
 	launched atomic.Uint64
 	ended    Word // launches that have ended
 
+	driver *Waiter // woken when something waits, or the stream is closed
+
 	mu      sync.Mutex
 	waiting []Launch
-	driving bool
+	driven  bool
 	running string
 	closed  bool
 	err     error
 }
 
 func newHostStream(device string) *hostStream {
-	s := &hostStream{device: device}
+	s := &hostStream{device: device, driver: NewWaiter()}
 	s.ctx, s.kill = context.WithCancelCause(context.Background())
 	return s
 }
@@ -57,24 +59,34 @@ func (s *hostStream) Launch(l Launch) error {
 	}
 	s.launched.Add(1)
 	s.waiting = append(s.waiting, l)
-	if !s.driving {
-		s.driving = true
+	if !s.driven {
+		s.driven = true
 		go s.drive()
 	}
+	s.driver.Wake()
 	return nil
 }
 
-// drive runs what is waiting, then ends.
+// drive runs what is waiting until the stream is closed.
 func (s *hostStream) drive() {
 	for {
 		s.mu.Lock()
 		if len(s.waiting) == 0 {
-			s.driving, s.waiting = false, nil
+			closed := s.closed
 			s.mu.Unlock()
-			return
+			if closed {
+				return
+			}
+			_ = s.driver.Park(context.Background()) // which does not end
+			continue
 		}
 		l := s.waiting[0]
-		s.waiting = s.waiting[1:]
+		s.waiting[0] = Launch{} // which holds what the kernel uses
+		if len(s.waiting) > 1 {
+			s.waiting = s.waiting[1:]
+		} else {
+			s.waiting = s.waiting[:0]
+		}
 		s.running = l.Func.Name
 		failed := s.err != nil
 		s.mu.Unlock()
@@ -172,6 +184,7 @@ func (s *hostStream) Close(ctx context.Context) error {
 	s.closed = true
 	upTo := s.launched.Load()
 	s.mu.Unlock()
+	s.driver.Wake()
 	all := func(v uint64) bool { return v == upTo }
 	w := NewWaiter()
 	err := w.Await(ctx, &s.ended, all, nil)
@@ -196,7 +209,8 @@ type Thread struct {
 	env   any
 	ctx   context.Context
 	block *block
-	held  []*Memory // until the thread ends
+	held  []*Memory  // until the thread ends
+	few   [4]*Memory // held, unless there are more
 
 	waiter *Waiter // made by the first Await
 	unbind func() bool
@@ -326,6 +340,7 @@ func (t *Thread) run(device string, f *Function, failed func(error)) {
 		t.block.abandon()
 		failed(e)
 	}()
+	t.held = t.few[:0]
 	f.Go(t)
 	returned = true
 }
