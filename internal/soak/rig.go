@@ -86,7 +86,7 @@ func (g *rig) produce(rnd *rand.Rand, h plan.Handle, flaws ...flaw) error {
 			g.fill(l, cta, c, h.Round())
 			marks := 1
 			for _, f := range flaws {
-				if f.chunk == g.p.FirstChunk()+c && (cta == 0 || !g.split) {
+				if f.chunk == g.p.FirstChunk()+c && (!g.split || cta == 0 && f.marks < 0) {
 					marks += f.marks
 				}
 			}
@@ -95,12 +95,21 @@ func (g *rig) produce(rnd *rand.Rand, h plan.Handle, flaws ...flaw) error {
 			}
 		}
 	}
+	grid := kernels.Grid(g.ctas)
 	for _, f := range flaws {
+		l := prog.On(0)
 		if c := f.chunk - g.p.FirstChunk(); c < 0 || c >= len(g.mine) {
-			prog.On(0).Mark(f.chunk)
+			l.Mark(f.chunk)
+		} else if g.split && f.marks > 0 {
+			// Before all have written their part, these would send it unwritten.
+			l.Wait(f.chunk)
+			for range f.marks {
+				l.Mark(f.chunk)
+			}
+			grid = kernels.Waits(grid)
 		}
 	}
-	return g.launch(g.work, g.producer, prog, kernels.Grid(g.ctas), h)
+	return g.launch(g.work, g.producer, prog, grid, h)
 }
 
 // fill writes the rows of a chunk that a CTA is responsible for.
