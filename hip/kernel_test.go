@@ -7,17 +7,18 @@ import (
 	"testing"
 )
 
+var badEnds = map[string]func(*Thread){
+	"panic":          func(*Thread) { panic(errors.New("bad")) },
+	"Goexit":         func(*Thread) { runtime.Goexit() },
+	"Fail":           func(th *Thread) { th.Fail(errors.New("bad")) },
+	"a wild address": func(th *Thread) { th.Bytes(8, 8) },
+	"no argument":    func(th *Thread) { th.Arg(3) },
+}
+
 // TestAKernelThatDoesNotEndWellFailsItsStream has one thread of several end in
 // every way but a return.
 func TestAKernelThatDoesNotEndWellFailsItsStream(t *testing.T) {
-	bad := errors.New("bad")
-	for name, end := range map[string]func(*Thread){
-		"panic":          func(*Thread) { panic(bad) },
-		"Goexit":         func(*Thread) { runtime.Goexit() },
-		"Fail":           func(th *Thread) { th.Fail(bad) },
-		"a wild address": func(th *Thread) { th.Bytes(8, 8) },
-		"no argument":    func(th *Thread) { th.Arg(3) },
-	} {
+	for name, end := range badEnds {
 		t.Run(name, func(t *testing.T) {
 			s := newHostStream("host:0")
 			defer s.Close(context.Background())
@@ -45,5 +46,111 @@ func TestAKernelThatDoesNotEndWellFailsItsStream(t *testing.T) {
 				t.Errorf("the launch ended %d times", done)
 			}
 		})
+	}
+}
+
+// A kernel of one thread runs on the goroutine that drives the stream.
+func TestWhatWaitsBehindAKernelThatDoesNotEndWellEndsWithoutRunning(t *testing.T) {
+	for name, end := range badEnds {
+		t.Run(name, func(t *testing.T) {
+			s := newHostStream("host:0")
+			begin, ran, done := make(chan struct{}), 0, 0
+			first := &Function{Name: "first", Go: func(th *Thread) { <-begin; end(th) }}
+			second := &Function{Name: "second", Go: func(*Thread) { ran++ }}
+			for _, f := range []*Function{first, second, second} {
+				if err := s.Launch(Launch{Grid: Grid{Blocks: 1}, Func: f, Done: func() { done++ }}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(begin)
+			var failed *KernelError
+			if err := s.Sync(context.Background()); !errors.As(err, &failed) || failed.Kernel != "first" {
+				t.Errorf("got %v, want the first kernel's error", err)
+			}
+			if ran != 0 || done != 3 {
+				t.Errorf("%d kernels ran behind it and %d launches ended, want 0 and 3", ran, done)
+			}
+			if err := s.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestAThreadsWaitEndsWithItsStream(t *testing.T) {
+	for _, threads := range []int{1, 3} {
+		s := newHostStream("host:0")
+		var never Word
+		begun, ended := make(chan struct{}, threads), make(chan error, threads)
+		wait := &Function{Name: "wait", Go: func(th *Thread) {
+			begun <- struct{}{}
+			ended <- th.Await(&never, func(v uint64) bool { return v != 0 })
+		}}
+		if err := s.Launch(Launch{Grid: Grid{Blocks: threads}, Func: wait}); err != nil {
+			t.Fatal(err)
+		}
+		for range threads {
+			<-begun
+		}
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := s.Close(gone); err != nil {
+			t.Errorf("%d threads: %v", threads, err)
+		}
+		for range threads {
+			if err := <-ended; !errors.Is(err, ErrClosed) {
+				t.Errorf("%d threads: a wait ends with %v, want ErrClosed", threads, err)
+			}
+		}
+	}
+}
+
+func TestAThreadWaitsAgainAndAgain(t *testing.T) {
+	s := newHostStream("host:0")
+	defer s.Close(context.Background())
+	var ping, pong Word
+	const rounds = 1000
+	f := &Function{Name: "pong", Go: func(th *Thread) {
+		for i := range uint64(rounds) {
+			if err := th.Await(&ping, func(v uint64) bool { return v > i }); err != nil {
+				th.Fail(err)
+			}
+			pong.Add(1)
+		}
+	}}
+	if err := s.Launch(Launch{Grid: Grid{Blocks: 1}, Func: f}); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWaiter()
+	for i := range uint64(rounds) {
+		ping.Add(1)
+		if err := w.Await(t.Context(), &pong, func(v uint64) bool { return v > i }, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Sync(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSignalSaysWhetherSomebodyWaits(t *testing.T) {
+	var word, other Word
+	if word.Signal(2) {
+		t.Error("it has woken somebody where nobody waits")
+	}
+	w := NewWaiter()
+	w.Watch(&word)
+	if other.Signal(1) {
+		t.Error("it has woken somebody who waits for another word")
+	}
+	if !word.Signal(3) || word.Load() != 5 {
+		t.Errorf("it says that nobody waits, or the word is %d, not 5", word.Load())
+	}
+	if err := w.Park(t.Context()); err != nil {
+		t.Error(err)
+	}
+	w.Unwatch()
+	if word.Signal(1) {
+		t.Error("it has woken who does not wait any more")
 	}
 }
