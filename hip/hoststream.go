@@ -274,7 +274,7 @@ func (t *Thread) Word(addr uint64) *Word {
 func (t *Thread) Context() context.Context { return t.ctx }
 
 // Await waits until ready(word's value) holds. The error is why the kernel must
-// end first.
+// end first. A thread waits for one word at a time: ready must not wait itself.
 func (t *Thread) Await(word *Word, ready func(uint64) bool) error {
 	if t.waiter == nil {
 		t.waiter = NewWaiter()

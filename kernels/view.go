@@ -150,12 +150,18 @@ func (v *View) MarkReady(chunk int) {
 
 // Arrived reports whether a chunk of this round is here: arrived, or marked
 // ready if it is the rank's own. All threads of the CTA call it and get the
-// same answer. A chunk that does not exist fails the kernel with a *RangeError.
+// same answer. Where it is not here, the host platform lets others run, so that
+// a kernel may ask again and again. A chunk that does not exist fails the kernel
+// with a *RangeError.
 func (v *View) Arrived(chunk int) bool {
 	gate := v.gate(chunk)
 	var open uint64
-	if v.t.Index == 0 && v.isOpen(gate.Load()) {
-		open = 1
+	if v.t.Index == 0 {
+		if v.isOpen(gate.Load()) {
+			open = 1
+		} else {
+			runtime.Gosched() // who is asked for may need the processor
+		}
 	}
 	return v.t.Uniform(open) == 1
 }

@@ -43,6 +43,7 @@ type Engine struct {
 	budget                 int    // bytes to copy before the next yield
 	yield                  func() // runtime.Gosched
 	now                    int64  // hip.Clock, or 0 if it has gone on since
+	woke                   bool   // somebody waited for the packet's signal
 	opened                 int64  // when the gate opened whose signal is yet to come, or 0
 }
 
@@ -113,6 +114,10 @@ func (e *Engine) follow(at, bell uint64) (uint64, error) {
 		}
 		at += uint64(e.packet.Size)
 		e.config.Read.Store(at)
+		if e.woke { // who waited for the packet goes before the next
+			e.woke = false
+			e.yield()
+		}
 	}
 	return at, nil
 }

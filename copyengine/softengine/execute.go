@@ -89,9 +89,7 @@ func (e *Engine) atomic(a *sdma.Atomic) error {
 	case wide && a.Op.Compares():
 		word.CompareAndSwap(a.Compare, a.Operand)
 	case wide:
-		if word.Signal(a.Operand) {
-			e.yield() // who waits for this goes first
-		}
+		e.woke = word.Signal(a.Operand)
 	default:
 		atomicHalf(word, 32*half, a)
 	}

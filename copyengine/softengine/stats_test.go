@@ -50,3 +50,37 @@ func TestAChunkWhoseGateIsOpenIsTimedFromWhenTheEngineComesToIt(t *testing.T) {
 		t.Errorf("%d waits at gates that were open", n)
 	}
 }
+
+// TestWhoASignalWakesGoesFirstAndFindsItCounted looks at what stands when the
+// engine gives way.
+func TestWhoASignalWakesGoesFirstAndFindsItCounted(t *testing.T) {
+	type moment struct {
+		read  uint64
+		stats Stats
+	}
+	seen := make(chan moment, 8)
+	r := newRig(t, 1<<16, 4096, 0, func(r *rig) {
+		r.engine.yield = func() { seen <- moment{r.read.Load(), r.engine.Stats()} }
+	})
+	step := func(first uint64) uint64 {
+		return r.submit(poll(r.addr(0), 0), linear(r.addr(4096), r.addr(8192), 1000), signal(r.addr(64), first))
+	}
+	r.drained(step(1)) // nobody waits for it
+	w := hip.NewWaiter()
+	w.Watch(r.mem.Word(64))
+	defer w.Unwatch()
+	end := step(1)
+	r.drained(end)
+	if err := w.Park(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := <-seen
+	if m.read != end || m.stats.Packets != 6 || m.stats.Delivery.Count() != 2 {
+		t.Errorf("at the yield %d bytes of %d are read, %d packets and %d deliveries counted, want all of 6 and 2", m.read, end, m.stats.Packets, m.stats.Delivery.Count())
+	}
+	select {
+	case m := <-seen:
+		t.Errorf("it gives way once more, with %d bytes read", m.read)
+	default:
+	}
+}
