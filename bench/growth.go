@@ -95,10 +95,7 @@ func (g growthOf) measure(s *suite) (err error) {
 			return err
 		}
 		if i > 0 {
-			var step fit
-			step.add(math.Log(before.X), math.Log(before.Median))
-			step.add(math.Log(r.X), math.Log(r.Median))
-			steps = append(steps, step.slope())
+			steps = append(steps, math.Log(r.Median/before.Median)/math.Log(r.X/before.X))
 		}
 		before = r
 	}

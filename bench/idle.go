@@ -77,16 +77,18 @@ func (s *suite) idle(ranks int, waiting bool) (used []float64, err error) {
 			return nil, err
 		}
 	}
-	time.Sleep(settling)
+	err = pause(s.ctx, settling)
 	runtime.GC()
-	for range s.turns() {
-		used = append(used, idleShare(pick[time.Duration](s, 100, 300, 1000)*time.Millisecond))
+	for turn := 0; turn < s.turns() && err == nil; turn++ {
+		var share float64
+		share, err = idleShare(s.ctx, pick[time.Duration](s, 100, 300, 1000)*time.Millisecond)
+		used = append(used, share)
 	}
 	stop(errMeasured)
-	if err := <-ended; !errors.Is(err, errMeasured) {
-		return nil, err
+	if last := <-ended; !errors.Is(last, errMeasured) {
+		err = last
 	}
-	return used, nil
+	return used, err
 }
 
 // awaitAll is a kernel that waits for the chunks of all ranks.
@@ -98,10 +100,10 @@ var awaitAll = &kernels.Kernel{Name: "await_all", Go: func(t *hip.Thread) {
 }}
 
 // idleShare is the CPU time of the process while d passes, in percent of it.
-func idleShare(d time.Duration) float64 {
+func idleShare(ctx context.Context, d time.Duration) (float64, error) {
 	began, before := time.Now(), cpuTime()
-	time.Sleep(d)
-	return 100 * (cpuTime() - before).Seconds() / time.Since(began).Seconds()
+	err := pause(ctx, d)
+	return 100 * (cpuTime() - before).Seconds() / time.Since(began).Seconds(), err
 }
 
 // cpuTime is what the process has used so far.

@@ -142,7 +142,7 @@ func (s *suite) preparing(l load) (ratio, took []float64, err error) {
 	copies := newPacketCopies(l, l.ring())
 	samples, err := takeTurns(4*s.turns(),
 		func() (float64, error) { return w.preparation(n) },
-		func() (float64, error) { return copies.mean(n), nil })
+		func() (float64, error) { return copies.mean(s.ctx, n) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -173,7 +173,9 @@ func (w *world) preparation(n int) (float64, error) {
 			for waiting.Load() < int64((i+1)*(w.Size()-1)) {
 				runtime.Gosched()
 			}
-			time.Sleep(50 * time.Microsecond) // for them to park
+			if err := pause(ctx, parking); err != nil {
+				return err
+			}
 			began := time.Now()
 			if err := p.NextRound(ctx); err != nil {
 				return err
@@ -184,6 +186,9 @@ func (w *world) preparation(n int) (float64, error) {
 	})
 	return took.Seconds() / float64(n), err
 }
+
+// parking is what ranks that wait in NextRound are given to park.
+const parking = 50 * time.Microsecond
 
 // packetCopies copies a load's packets into rings, as a preparation does.
 type packetCopies struct {
@@ -209,10 +214,12 @@ func newPacketCopies(l load, ringBytes int64) *packetCopies {
 
 // mean is the seconds for all peers' packets once, of n times, with the same
 // pause between two of them as a preparation has.
-func (c *packetCopies) mean(n int) float64 {
+func (c *packetCopies) mean(ctx context.Context, n int) (float64, error) {
 	var took time.Duration
 	for range n {
-		time.Sleep(50 * time.Microsecond)
+		if err := pause(ctx, parking); err != nil {
+			return 0, err
+		}
 		began := time.Now()
 		for i, packets := range c.packets {
 			if c.at+len(packets) > len(c.rings[i]) {
@@ -225,5 +232,5 @@ func (c *packetCopies) mean(n int) float64 {
 		c.at = (c.at + len(c.packets[0])) % len(c.rings[0])
 		took += time.Since(began)
 	}
-	return took.Seconds() / float64(n)
+	return took.Seconds() / float64(n), nil
 }

@@ -1,6 +1,10 @@
 package main
 
-import "math"
+import (
+	"context"
+	"math"
+	"time"
+)
 
 // quantile is the value that a part q of sorted lies below, between two
 // samples if need be.
@@ -33,6 +37,22 @@ func takeTurns(n int, measure ...func() (float64, error)) ([][]float64, error) {
 		}
 	}
 	return samples, nil
+}
+
+// pause parks for d, or until ctx ends, whose cause it returns: for what is
+// measured after, or while, nothing happens for so long.
+func pause(ctx context.Context, d time.Duration) error {
+	if d == 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // ratios divides the samples of the same turn.

@@ -36,7 +36,7 @@ func trigger(s *suite) (err error) {
 	idle := func(busy bool) (ours, parked []float64, err error) {
 		samples, err := takeTurns(s.turns(),
 			func() (float64, error) { return w.trigger(idleTime, busy) },
-			func() (float64, error) { return r.median(idleTime, busy), nil })
+			func() (float64, error) { return r.median(s.ctx, idleTime, busy) })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -48,7 +48,7 @@ func trigger(s *suite) (err error) {
 	}
 	close, err := takeTurns(s.turns(),
 		func() (float64, error) { return w.trigger(0, false) },
-		func() (float64, error) { return r.median(0, false), nil },
+		func() (float64, error) { return r.median(s.ctx, 0, false) },
 		func() (float64, error) { return pingPong(), nil })
 	if err != nil {
 		return err
@@ -94,7 +94,9 @@ func (w *world) trigger(idle time.Duration, busy bool) (float64, error) {
 			defer keepBusy()()
 		}
 		for c := range n {
-			time.Sleep(idle) // what is measured comes after such a pause
+			if err := pause(t.Context(), idle); err != nil {
+				t.Fail(err)
+			}
 			marked := time.Now()
 			v.MarkReady(c)
 			took = append(took, (<-seen).Sub(marked))
@@ -166,7 +168,7 @@ func (r *wakeReference) stop() {
 
 // median is the median, in seconds, of as many wake-ups as a round of trigger
 // has chunks.
-func (r *wakeReference) median(idle time.Duration, busy bool) float64 {
+func (r *wakeReference) median(ctx context.Context, idle time.Duration, busy bool) (float64, error) {
 	n := triggerChunks
 	if busy {
 		n /= 10
@@ -174,13 +176,15 @@ func (r *wakeReference) median(idle time.Duration, busy bool) float64 {
 	}
 	took := make([]time.Duration, n)
 	for i := range took {
-		time.Sleep(idle) // as before a chunk's mark
+		if err := pause(ctx, idle); err != nil {
+			return 0, err
+		}
 		began := time.Now()
 		r.wake <- struct{}{}
 		<-r.woken
 		took[i] = time.Since(began)
 	}
-	return median(took)
+	return median(took), nil
 }
 
 // pingPong is the seconds for which a word goes to another goroutine, which

@@ -94,8 +94,8 @@ func (s *hostStream) drive() {
 	}
 }
 
-// carry runs l, unless a kernel before it has failed. A kernel of one thread
-// runs on this goroutine; should it end it, another one drives on.
+// carry runs l, unless a kernel before it has failed. Should the kernel end the
+// goroutine, another one drives on.
 func (s *hostStream) carry(l Launch, failed bool) {
 	var err error
 	returned := false
@@ -120,33 +120,30 @@ func (s *hostStream) carry(l Launch, failed bool) {
 	returned = true
 }
 
-// run executes every thread of l and stores the first failure.
+// run executes every thread of l and stores the first failure. The last thread
+// runs on this goroutine, the others on their own.
 func (s *hostStream) run(l Launch, err *error) {
-	if l.Grid.Blocks*l.Grid.Threads == 1 {
-		t := s.thread(l, 0, 0, newBlock(1))
-		t.run(s.device, l.Func, func(e error) { *err = e })
-		return
-	}
 	var (
-		wg    sync.WaitGroup
-		first sync.Once
+		others sync.WaitGroup
+		first  sync.Once
 	)
+	defer others.Wait() // also when the last thread ends the goroutine
 	threads := make([]Thread, l.Grid.Blocks*l.Grid.Threads)
 	for b := range l.Grid.Blocks {
 		block := newBlock(l.Grid.Threads)
 		for i := range l.Grid.Threads {
 			t := &threads[b*l.Grid.Threads+i]
-			*t = s.thread(l, b, i, block)
-			wg.Go(func() {
+			*t = Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, env: l.Env, ctx: s.ctx, block: block}
+			run := func() {
 				t.run(s.device, l.Func, func(e error) { first.Do(func() { *err = e }) })
-			})
+			}
+			if t == &threads[len(threads)-1] {
+				run()
+			} else {
+				others.Go(run)
+			}
 		}
 	}
-	wg.Wait()
-}
-
-func (s *hostStream) thread(l Launch, b, i int, block *block) Thread {
-	return Thread{Block: b, Blocks: l.Grid.Blocks, Index: i, Threads: l.Grid.Threads, args: l.Args, env: l.Env, ctx: s.ctx, block: block}
 }
 
 func (s *hostStream) Idle() bool { return s.ended.Load() == s.launched.Load() }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"sync/atomic"
 	"testing"
 )
 
@@ -49,26 +50,40 @@ func TestAKernelThatDoesNotEndWellFailsItsStream(t *testing.T) {
 	}
 }
 
-// A kernel of one thread runs on the goroutine that drives the stream.
+// The last thread of a kernel runs on the goroutine that drives the stream.
 func TestWhatWaitsBehindAKernelThatDoesNotEndWellEndsWithoutRunning(t *testing.T) {
 	for name, end := range badEnds {
 		t.Run(name, func(t *testing.T) {
 			s := newHostStream("host:0")
-			begin, ran, done := make(chan struct{}), 0, 0
-			first := &Function{Name: "first", Go: func(th *Thread) { <-begin; end(th) }}
-			second := &Function{Name: "second", Go: func(*Thread) { ran++ }}
+			const blocks = 3
+			var ended, ran atomic.Int64 // threads
+			begin, done := make(chan struct{}), 0
+			first := &Function{Name: "first", Go: func(th *Thread) {
+				defer ended.Add(1)
+				if th.Block == blocks-1 {
+					end(th)
+				}
+				<-begin
+			}}
+			second := &Function{Name: "second", Go: func(*Thread) { ran.Add(1) }}
 			for _, f := range []*Function{first, second, second} {
-				if err := s.Launch(Launch{Grid: Grid{Blocks: 1}, Func: f, Done: func() { done++ }}); err != nil {
+				l := Launch{Grid: Grid{Blocks: blocks}, Func: f, Done: func() {
+					if n := ended.Load(); n != blocks {
+						t.Errorf("a launch ends when %d threads have, of %d", n, blocks)
+					}
+					done++
+				}}
+				if err := s.Launch(l); err != nil {
 					t.Fatal(err)
 				}
 			}
 			close(begin)
 			var failed *KernelError
-			if err := s.Sync(context.Background()); !errors.As(err, &failed) || failed.Kernel != "first" {
+			if err := s.Sync(context.Background()); !errors.As(err, &failed) || failed.Kernel != "first" || failed.Block != blocks-1 {
 				t.Errorf("got %v, want the first kernel's error", err)
 			}
-			if ran != 0 || done != 3 {
-				t.Errorf("%d kernels ran behind it and %d launches ended, want 0 and 3", ran, done)
+			if ran.Load() != 0 || done != 3 {
+				t.Errorf("%d threads ran behind it and %d launches ended, want 0 and 3", ran.Load(), done)
 			}
 			if err := s.Close(context.Background()); err != nil {
 				t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/triggeredplans/sluice/heap"
@@ -84,29 +85,22 @@ func (g *rig) produce(rnd *rand.Rand, h plan.Handle, flaws ...flaw) error {
 				l.Delay(time.Duration(rnd.IntN(100)) * time.Microsecond)
 			}
 			g.fill(l, cta, c, h.Round())
-			marks := 1
-			for _, f := range flaws {
-				if f.chunk == g.p.FirstChunk()+c && (!g.split || cta == 0 && f.marks < 0) {
-					marks += f.marks
-				}
-			}
-			for range marks {
-				l.Mark(g.p.FirstChunk() + c)
+			id := g.p.FirstChunk() + c
+			missing := func(f flaw) bool { return f.chunk == id && f.marks < 0 && (cta == 0 || !g.split) }
+			if !slices.ContainsFunc(flaws, missing) {
+				l.Mark(id)
 			}
 		}
 	}
 	grid := kernels.Grid(g.ctas)
+	l := prog.On(0)
 	for _, f := range flaws {
-		l := prog.On(0)
-		if c := f.chunk - g.p.FirstChunk(); c < 0 || c >= len(g.mine) {
-			l.Mark(f.chunk)
-		} else if g.split && f.marks > 0 {
-			// Before all have written their part, these would send it unwritten.
-			l.Wait(f.chunk)
-			for range f.marks {
-				l.Mark(f.chunk)
-			}
+		if c := f.chunk - g.p.FirstChunk(); f.marks > 0 && c >= 0 && c < len(g.mine) {
+			l.Wait(f.chunk) // before all have written their part, a mark would send it unwritten
 			grid = kernels.Waits(grid)
+		}
+		for range f.marks {
+			l.Mark(f.chunk)
 		}
 	}
 	return g.launch(g.work, g.producer, prog, grid, h)
